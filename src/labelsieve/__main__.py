@@ -1,4 +1,4 @@
-"""``python -m labelsieve``: the command line, where its program is not on the path."""
+"""Run the command line as ``python -m labelsieve``."""
 
 import sys
 

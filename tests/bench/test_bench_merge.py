@@ -255,7 +255,7 @@ def test_means_that_are_merged_have_the_report_of_the_whole(means, capsys):
     ("arguments", "code", "problem"),
     [
         (("a.csv.gz", "all", "--out", "both.csv.gz"), 1, "'small'"),
-        (("a.csv.gz", "b", "--out", "a.csv.gz"), 1, "a.csv.gz: "),
+        (("a.csv.gz", "b", "--out", "a.csv.gz"), 1, "a.csv.gz"),
         (("a.csv.gz", "b", "--out", "both"), 2, "a.csv.gz"),
         (("a.csv.gz", "b", "--out", "no/both.csv.gz"), 1, "no/both.csv.gz: "),
     ],

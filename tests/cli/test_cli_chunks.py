@@ -96,8 +96,8 @@ def test_no_scheduler_at_the_address_is_one_clear_error(capsys, table):
         (("--dask", "a:1"), "--chunk-rows"),
         (("--chunk-rows", "7", "--stability", "5"), "--stability: "),
         (("--chunk-rows", "7", "--write-data", "s.csv"), "--write-data: "),
-        (("--chunk-rows", "7", "-m", "mifs"), "--method: mifs"),
-        (("--chunk-rows", "7", "-k", "auto"), "--features: 'auto' of sum-f"),
+        (("--chunk-rows", "7", "-m", "mifs"), "'mifs'"),
+        (("--chunk-rows", "7", "-k", "auto"), "'auto'"),
     ],
 )
 def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, complaint):

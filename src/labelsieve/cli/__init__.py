@@ -1,7 +1,7 @@
 """The command line.
 
-Exit codes: 0 done, 1 bad data, 2 bad usage, 3 done but some cells failed, 130 interrupted, 141 output pipe closed,
-143 terminated.
+Exit codes: 0 success, 1 invalid data, 2 invalid usage, 3 some benchmark cells failed, 130 interrupted,
+141 closed output pipe, 143 terminated.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ Examples:
   labelsieve methods pml-fsmir
 """
 
-#: Every command is the module of its name. The sentence is the first line of its help.
+#: Commands with the first line of their help. Each is defined in the module of the same name.
 COMMANDS = {
-    "demo": "Audit a table of tagged animals, without a download.",
-    "audit": "Rank columns, choose how many to keep, flag label errors.",
+    "demo": "Audit a built-in table of tagged animals.",
+    "audit": "Rank columns, choose how many to keep, and flag label errors.",
     "select": "Select the features that matter for the labels.",
     "issues": "List the labels most likely to be wrong.",
-    "apply-review": "Remove the labels that a review rejects.",
-    "methods": "List the methods, or explain one.",
-    "report": "Write the report of a run: an interactive page, tables, and figures on request.",
-    "datasets": "List, describe and fetch datasets.",
-    "bench": "Run experiments: resumable, one cell at a time.",
+    "apply-review": "Remove the labels that a review marks as wrong.",
+    "methods": "List the methods or explain one.",
+    "report": "Report the results of a run as a page, tables and figures.",
+    "datasets": "List, describe and download datasets.",
+    "bench": "Run resumable experiments.",
 }
 
 
 class Command(TyperCommand):
-    """Command whose help has a section per help panel, the common options first."""
+    """Command with one help section per panel, common options first."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line, arguments as their metavars."""
+        """Return the parts of the usage line, with metavars for arguments."""
         arguments = [param for param in self.get_params(ctx) if param.param_type_name == "argument"]
         return ["[OPTIONS]", *(str(param.metavar) for param in arguments)]
 
@@ -75,16 +75,16 @@ def main(args: list[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a terminal may not know all letters
+            stream.reconfigure(errors="backslashreplace")  # the terminal may not support all characters
     terminated: list[int] = []
     try:
         with raise_on_sigterm(terminated):
             run = _program(sys.argv[1:] if args is None else args)
             code: int = run(args=args, prog_name="labelsieve", standalone_mode=False) or 0
             print(end="", flush=True)
-            if code == 130:  # typer turns a KeyboardInterrupt into this code or into Abort
+            if code == 130:  # typer turns KeyboardInterrupt into this code or into Abort
                 raise KeyboardInterrupt
-    except (BrokenPipeError, SystemExit):  # typer and rich answer a closed pipe with SystemExit
+    except (BrokenPipeError, SystemExit):  # typer and rich raise SystemExit for a closed pipe
         _discard_output()
         return 141
     except (Exception, KeyboardInterrupt) as error:
@@ -95,7 +95,7 @@ def main(args: list[str] | None = None) -> int:
 
 
 def _program(args: list[str]) -> typer.Typer:
-    """Declare the commands. Only the one that is called is imported."""
+    """Declare all commands but import only the one that is called."""
     app = typer.Typer(
         add_completion=False, rich_markup_mode=None, context_settings={"max_content_width": 100}
     )
@@ -134,28 +134,29 @@ def root(
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived."""
+    """Interruption by SIGTERM."""
 
 
 @contextmanager
-def raise_on_sigterm(came: list[int]) -> Iterator[None]:
-    """Raise `Terminated` on the first SIGTERM and note it in `came`, so that it cleans up like Ctrl-C.
+def raise_on_sigterm(received: list[int]) -> Iterator[None]:
+    """Raise `Terminated` on the first SIGTERM, so that the program cleans up as after Ctrl-C.
 
-    Only the main thread can handle signals, and a handler of the calling program stays.
+    The signal number is appended to `received`. Nothing happens outside the main thread, which alone can
+    handle signals, or if the calling program has its own handler.
     """
 
-    def answer(number: int, frame: object) -> None:
-        # Systems often signal both the process and its group. The second signal must not stop the cleanup. It may
-        # interrupt this very function, so `came` has no lock.
-        if not came:
-            came.append(number)
+    def handle(number: int, frame: object) -> None:
+        # A system may signal both the process and its group. The second signal must not stop the cleanup,
+        # and it may interrupt this function, so `received` has no lock.
+        if not received:
+            received.append(number)
             raise Terminated
 
     in_main_thread = threading.current_thread() is threading.main_thread()
     if not in_main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, answer)
+    signal.signal(signal.SIGTERM, handle)
     try:
         yield
     finally:
@@ -169,25 +170,25 @@ def _describe(error: BaseException, *, terminated: bool) -> tuple[str, int]:
     if isinstance(error, (KeyboardInterrupt, typer.Abort, RunInterrupted)):
         ending = "terminated; no half-written file is left." if terminated else "interrupted."
         return str(error) or ending, 143 if terminated else 130
-    if hasattr(error, "format_message"):  # a usage error, of click or of the copy of it that typer carries
+    if hasattr(error, "format_message"):  # usage error of click or of the copy inside typer
         return error.format_message(), 2
     if isinstance(error, DatasetError):
         return in_options(str(error)), 1
     if isinstance(error, RunError):
         return str(error), 1
-    if isinstance(error, OSError):  # standard output may be a file on a full disk
-        return f"{error}; check the files and free space.", 1
+    if isinstance(error, OSError):  # for example, standard output is a file on a full disk
+        return f"{error}. Check the files and the free disk space.", 1
     if os.environ.get("LABELSIEVE_DEBUG"):
         raise error
     return (
-        f"labelsieve failed unexpectedly ({type(error).__name__}: {error}); please report it with the output of "
-        "the same command after LABELSIEVE_DEBUG=1.",
+        f"labelsieve failed unexpectedly ({type(error).__name__}: {error}). Run the command again with "
+        "LABELSIEVE_DEBUG=1 and report its output.",
         1,
     )
 
 
 def in_options(message: str) -> str:
-    """Write the options of `read` in a message as options of the command line.
+    """Replace parameters of `read` in a message by command-line options.
 
     Examples
     --------
@@ -209,7 +210,7 @@ def in_options(message: str) -> str:
 
 
 def _discard_output() -> None:
-    """Drop what standard output did not take, or Python complains again at exit."""
+    """Discard unwritten output, because Python would fail again when it flushes at exit."""
     try:
         print(end="", flush=True)
     except OSError:

@@ -1,4 +1,4 @@
-"""Standard output for results, standard error for messages and progress, and tables for both."""
+"""Consoles for results and messages, progress bars and tables."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from labelsieve.datasets.fetch import ProgressFactory
 
 _BAR_WIDTH, _MIN_BAR_WIDTH = 20, 5
-# Rich puts this much between two columns of our tables.
+# Number of spaces that rich puts between two columns of a table.
 _GAP = 3
 _LOG = logging.getLogger("labelsieve")
 
 
 class PlainConsole(Console):
-    r"""Console that shows names from data as text: no markup, no emoji codes, no escape sequences.
+    r"""Console that prints text literally, without markup, emoji codes or escape sequences.
 
-    A `rich.text.Text` and the texts of a progress bar do not pass through here: filter them with `printable`.
+    It does not filter `rich.text.Text` objects or the texts of progress bars. Pass those through `printable`.
 
     Examples
     --------
@@ -50,22 +50,22 @@ class PlainConsole(Console):
         super().__init__(highlight=False, markup=False, emoji=False, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Render a string that is printed, alone or in a table."""
+        """Render a string, on its own or in a table."""
         return super().render_str("\n".join(map(printable, text.split("\n"))), **options)
 
 
 def results() -> PlainConsole:
-    """Return the console for results."""
+    """Return the console for results, on standard output."""
     return PlainConsole()
 
 
 def messages(*, quiet: bool = False) -> PlainConsole:
-    """Return the console for notes and progress. The terminal wraps its long lines."""
+    """Return the console for notes and progress, on standard error. The terminal wraps long lines."""
     return PlainConsole(stderr=True, soft_wrap=True, quiet=quiet)
 
 
-def typed() -> str:
-    """Return what the user typed."""
+def command_line() -> str:
+    """Return the command line of this process."""
     return shlex.join(["labelsieve", *sys.argv[1:]])
 
 
@@ -79,11 +79,11 @@ def shows_progress(console: Console) -> bool:
 
 @contextmanager
 def progress(console: Console) -> Iterator[Status]:
-    """Show a status line on a terminal. Solvers report their iterations to it by logging."""
+    """Show a status line on a terminal, including the iterations that solvers log."""
     status = Status(console)
     level = _LOG.level
     if status.visible:
-        _LOG.setLevel(logging.DEBUG)  # the level at which blocks of rows are logged
+        _LOG.setLevel(logging.DEBUG)  # blocks of rows are logged at this level
     _LOG.addHandler(status)
     try:
         with status.bars:
@@ -94,7 +94,7 @@ def progress(console: Console) -> Iterator[Status]:
 
 
 class Status(logging.Handler):
-    """One line: activity, bar, iteration or block of rows, time elapsed and an estimate of the rest."""
+    """Status line with activity, bar, iteration or block of rows, elapsed time and time left."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
@@ -113,15 +113,15 @@ class Status(logging.Handler):
         self._n_passes = 0
 
     def __call__(self, activity: str) -> None:
-        """Name an activity of unknown length."""
+        """Show an activity of unknown length."""
         self.bars.update(self._task, description=printable(activity), state="")
 
     def advance(self, done: int, total: int, activity: str) -> None:
-        """Name an activity and the number of finished steps."""
+        """Show an activity and its number of finished steps."""
         self.bars.update(self._task, description=printable(activity), state="", completed=done, total=total)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a log record of the library as state, note or line."""
+        """Show a log record of the library in the status line, as a note, or as a line."""
         message = one_line(record.getMessage())
         block = getattr(record, "block", None)
         if block is not None:
@@ -137,7 +137,7 @@ class Status(logging.Handler):
 
 @contextmanager
 def warnings_as_notes(console: Console) -> Iterator[None]:
-    """Collect warnings and print those for users as notes, once each."""
+    """Print each warning for users once, as a note."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -148,7 +148,7 @@ def warnings_as_notes(console: Console) -> Iterator[None]:
 
 @contextmanager
 def download_bars(console: Console) -> Iterator[ProgressFactory]:
-    """Give `fetch` a progress bar for every file, on a terminal only."""
+    """Yield the progress bars for `fetch`, one per file and only on a terminal."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -160,9 +160,9 @@ def download_bars(console: Console) -> Iterator[ProgressFactory]:
 
 
 class _DownloadBar:
-    """One progress bar with the interface that pooch expects of tqdm."""
+    """Progress bar with the part of the tqdm interface that pooch uses."""
 
-    #: Number of bytes, which pooch sets; 0 if the server does not say.
+    #: Number of bytes, set by pooch, or 0 if unknown.
     total: int | None = None
 
     def __init__(self, bars: Progress, file: str) -> None:
@@ -178,14 +178,14 @@ class _DownloadBar:
         self._bars.update(self._task, completed=0)
 
     def close(self) -> None:
-        """Keep the line."""
+        """Leave the bar on the screen until all files are done."""
 
 
-# Tables and figures
+# Tables and numbers
 
 
 def duration(seconds: float | None) -> str:
-    """Write a time in the unit that fits.
+    """Format a duration in suitable units.
 
     Examples
     --------
@@ -208,27 +208,26 @@ def lay_out(
     *,
     long: str,
     title: str | None = None,
-    shares: Sequence[float] | None = None,
+    bars: Sequence[float] | None = None,
 ) -> RenderableType:
-    """Lay out columns of text. The column `long` is wrapped if the terminal is narrow.
+    """Lay out columns of text as a table. The column `long` wraps on a narrow terminal.
 
-    Shares are drawn as bars in a last column if there is room.
+    `bars` are fractions to draw as bars in the last column if there is room.
     """
     texts = {name: [printable(cell) for cell in cells] for name, cells in columns.items()}
-    if shares is not None:
+    if bars is not None:
         used = sum(max(map(len, (name, *cells))) + _GAP for name, cells in texts.items())
         width = min(console.width - used, _BAR_WIDTH)
         if width >= _MIN_BAR_WIDTH:
             block = "#" if console.options.ascii_only else "█"
-            # A share above zero is visible.
-            texts[""] = [block * max(round(width * share), int(share > 0)) for share in shares]
+            texts[""] = [block * max(round(width * length), int(length > 0)) for length in bars]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name, cells in texts.items():
-        is_numeric = all(re.fullmatch(r"([-+]?[\d.]+(e[-+]\d+)?( ?%)?)?|-", cell) for cell in cells)
+        is_numeric = all(re.fullmatch(r"([-+]?[\d.]+(e[-+]\d+)?( ?%| of \d+)?)?|-", cell) for cell in cells)
         table.add_column(
             name, justify="right" if is_numeric else "left", no_wrap=name != long, overflow="fold"
         )
     for row in zip(*texts.values(), strict=True):
         table.add_row(*row)
-    # Rich would wrap a title of the table itself at the edge of the table.
+    # Rich would wrap the table's own title at the width of the table.
     return table if title is None else Group(Text(title, style="bold"), table)

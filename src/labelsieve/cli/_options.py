@@ -1,4 +1,4 @@
-"""Options that several commands share, and the files they name."""
+"""Options that several commands share, and checks of the files they name."""
 
 from __future__ import annotations
 
@@ -43,47 +43,49 @@ _PLAIN_ROLES = ("number", "label")
 
 
 def option(metavar: str, text: str, *names: str, panel: str | None = None, **limits: Any) -> Any:
-    """Declare an option with a value. Those of a panel follow in a section of their own."""
+    """Declare an option with a value. The help shows each panel in a separate section."""
     return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, **limits)
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide notes and progress.")]
-Jobs = Annotated[int | None, option("N", "Processes. Default: all cores.", "--jobs", "-j", min=1)]
-Html = Annotated[Path | None, option("FILE", "Page to write, with interactive charts.")]
-Checked = Annotated[Path | None, option("FILE", "Review file with verdicts to learn from.")]
+Jobs = Annotated[int | None, option("N", "Number of processes. Default: all cores.", "--jobs", "-j", min=1)]
+Html = Annotated[Path | None, option("FILE", "HTML page to write, with interactive charts.")]
+Checked = Annotated[Path | None, option("FILE", "Review file with your verdicts.")]
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Files and the options that say how to read them, declared once for all commands."""
+    """Data files and reading options, declared once for all commands."""
 
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Data file, its parts, or a catalogue name.")
+        list[str],
+        typer.Argument(metavar="FILE...", help="Data file, several parts of it, or a catalogue dataset."),
     ]
     labels: Annotated[
         str | None, option("COLUMNS", "Label columns: names, a pattern, the last N, or a file.")
     ] = None
-    id: Annotated[str | None, option("COLUMN", "Column with the names of the rows.", panel=_DATA)] = None
+    id: Annotated[str | None, option("COLUMN", "Column with the row names.", panel=_DATA)] = None
     ignore: Annotated[
         list[str] | None, option("COLUMNS", "Columns to leave out. Repeatable.", panel=_DATA)
     ] = None
     candidates: Annotated[
-        str | None, option("COLUMNS", "Candidate labels, if --labels are true labels.", panel=_DATA)
+        str | None, option("COLUMNS", "Candidate label columns, if --labels holds true labels.", panel=_DATA)
     ] = None
     label_sep: Annotated[
-        str | None, option("MARK", "Separator between tags in a cell, e.g. ';'.", panel=_DATA)
+        str | None, option("SEP", "Separator between tags in a cell, e.g. ';'.", panel=_DATA)
     ] = None
     text: Annotated[
         Literal["drop", "tfidf"] | None,
-        option("HOW", "Free text: drop or tfidf. Default: drop.", panel=_DATA),
+        option("HOW", "Free-text columns: drop or tfidf. Default: drop.", panel=_DATA),
     ] = None
     role: Annotated[
-        list[str] | None, option("COLUMN=ROLE", f"Role of a column: {', '.join(ROLES)}.", panel=_DATA)
+        list[str] | None,
+        option("COLUMN=ROLE", f"Role of a column: {', '.join(ROLES)}. Repeatable.", panel=_DATA),
     ] = None
     nominal: Annotated[
         Literal["code", "onehot"] | None,
-        option("CODING", "Coding of categories: code or onehot.", panel=_DATA),
+        option("ENCODING", "Encoding of categories: code or onehot.", panel=_DATA),
     ] = None
     missing: Annotated[
         Literal["error", "mean", "zero"] | None,
@@ -92,9 +94,9 @@ class DataOptions:
 
     def __post_init__(self) -> None:
         if len({os.path.realpath(file) for file in self.files}) < len(self.files):
-            raise typer.BadParameter("the same file is given twice", param_hint="FILE")
+            raise typer.BadParameter("must be different files, got the same file twice", param_hint="FILE")
         if self.label_sep is not None and not self.label_sep.strip(" "):
-            raise typer.BadParameter("must be a mark such as ';'", param_hint="--label-sep")
+            raise typer.BadParameter("must be a character such as ';', got a blank", param_hint="--label-sep")
         for assignment in self.role or ():
             column, _, role = assignment.rpartition("=")
             if not column or role not in ROLES:
@@ -105,15 +107,17 @@ class DataOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that were given, as keywords of `read`."""
+        """Options with a value, as keyword arguments of `read`."""
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "files"}
-        if self.ignore is not None and len(self.ignore) == 1:  # a name with commas, or several names
+        if (
+            self.ignore is not None and len(self.ignore) == 1
+        ):  # one name that may contain commas, or several names
             found["ignore"] = self.ignore[0]
         roles = dict(assignment.rpartition("=")[::2] for assignment in found.pop("role") or ())
         return {name: value for name, value in {**found, "roles": roles}.items() if value}
 
     def with_id_of(self, review: Path | None) -> DataOptions:
-        """Return the options with the column that names the rows of a review file."""
+        """Return the options with the row-name column of a review file."""
         if review is None:
             return self
         written = id_column(review)
@@ -123,33 +127,35 @@ class DataOptions:
         return replace(self, id=written)
 
     def find_entry(self, console: Console, *, in_blocks: bool = False) -> CatalogEntry | None:
-        """Return the catalogue entry that is meant, downloaded if necessary, or None for files.
+        """Return the catalogue entry, downloaded if necessary, or None for files.
 
-        Data that are read in blocks may be a folder. Datasets of the catalogue fit into memory.
+        Data in blocks may be a folder. Catalogue datasets fit into memory, so they are never read in blocks.
         """
         if len(self.files) > 1 or (in_blocks and Path(self.files[0]).is_dir()) or _is_file(self.files[0]):
             return None
         entry = find_entry(self.files[0])
         if in_blocks:
             raise typer.BadParameter(
-                f"{entry.name} fits into memory; leave it out", param_hint="--chunk-rows"
+                f"is for files, and {entry.name} is a catalogue dataset", param_hint="--chunk-rows"
             )
         for name in self.given:
             option = {"roles": "role"}.get(name, name.replace("_", "-"))
-            raise typer.BadParameter(f"is for files, not for {entry.name}", param_hint=f"--{option}")
+            raise typer.BadParameter(
+                f"is for files, and {entry.name} is a catalogue dataset", param_hint=f"--{option}"
+            )
         if availability(entry.name) == "download":
             with download_bars(console) as bars:
                 fetch(entry.name, progress=bars)
         return entry
 
     def read(self, console: Console, *, chunks: int | str | None = None) -> Dataset:
-        """Read the files, or load the dataset of the catalogue."""
+        """Read the files or load the catalogue dataset."""
         entry = self.find_entry(console, in_blocks=chunks is not None)
         return load(entry.name) if entry is not None else read(self.files, chunks=chunks, **self.given)
 
 
 def with_data_options(command: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:
-    """Declare the data options for a command, all or without some; it takes them as one `DataOptions`."""
+    """Add the data options, except `without`, to a command that takes them as one `DataOptions`."""
     hints = get_type_hints(DataOptions, include_extras=True)
     shared = [
         parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY)
@@ -163,7 +169,7 @@ def with_data_options(command: Callable[..., None], without: Collection[str] = (
         data = DataOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
         command(data, **given)
 
-    # Click takes arguments in this order, and the options of the command belong after --labels.
+    # Click parses arguments in this order. The help lists options in it too, and --labels comes first.
     ordered = [*shared, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own)]
     run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     return run
@@ -173,7 +179,7 @@ def with_data_options(command: Callable[..., None], without: Collection[str] = (
 def reading(
     data: DataOptions, *, quiet: bool, chunks: int | str | None = None
 ) -> Iterator[tuple[Dataset, Console, Status]]:
-    """Read the data, then show progress, notes and errors of what is done with them."""
+    """Read the data, then show progress, notes and errors while they are used."""
     console = messages(quiet=quiet)
     with progress(console) as status:
         status(f"reading {Path(data.files[0]).name}")
@@ -184,7 +190,7 @@ def reading(
 
 
 def describe_columns(dataset: Dataset, console: Console, most: int = _COLUMNS_SHOWN) -> None:
-    """Print the roles of the columns of a table, unless it holds numbers only. Of many, print those with a note."""
+    """Print the column roles of a table, unless all are numbers. Long lists show only columns with a note."""
     account = dataset.account()
     if not dataset.is_table or not any(row["note"] or row["role"] not in _PLAIN_ROLES for row in account):
         return
@@ -204,42 +210,44 @@ def describe_columns(dataset: Dataset, console: Console, most: int = _COLUMNS_SH
 
 
 def _is_file(target: str) -> bool:
-    """Distinguish a file from a catalogue name. Anything that looks like a path must exist."""
+    """Return True for a file and False for a catalogue name. Raise if a path does not exist."""
     path = Path(target)
-    if path.exists() and not (path.is_dir() and is_known(target)):  # a folder may have the name of a dataset
+    if path.exists() and not (
+        path.is_dir() and is_known(target)
+    ):  # a folder may share the name of a catalogue dataset
         return True
     if not path.suffix and len(path.parts) == 1:
         return False
-    hint = "check the path, or list the catalogue with labelsieve datasets."
+    hint = "check the path, or list the catalogue with: labelsieve datasets."
     if path.parent.is_dir():
         meant = near(path.name, (entry.name for entry in path.parent.iterdir() if entry.is_file()))
         hint = hint if meant is None else f"did you mean {str(path.with_name(meant))!r}?"
-    raise DatasetError(f"expected an existing file or a name of the catalogue, got {target!r}; {hint}")
+    raise DatasetError(f"expected an existing file or a catalogue name, got {target!r}; {hint}")
 
 
 @contextmanager
 def data_errors(dataset: Dataset) -> Iterator[None]:
-    """Turn the error of a method that rejects the data into a `DatasetError` that names the file."""
+    """Raise errors of the methods as `DatasetError` with the name of the file."""
     source = dataset.source or dataset.name
     if dataset.X.shape[0] < 2:
         raise DatasetError(f"{source}: must have at least 2 rows, got 1 row.")
     try:
         yield
-    except DatasetError:  # of rows that are read during the fit
+    except DatasetError:  # rows may be read during the fit
         raise
     except (ValueError, FloatingPointError) as error:
-        # On the command line the parameter is -k.
+        # On the command line, both parameters are called -k.
         message = re.sub(r"n_(features_to_select|columns) must", "-k must", str(error))
         raise DatasetError(f"{source}: {message}") from error
     except MemoryError as error:
-        raise DatasetError(f"{source}: the fit does not fit into memory; take fewer rows.") from error
+        raise DatasetError(f"{source}: the computation does not fit into memory; use fewer rows.") from error
 
 
 # Numbers on the command line
 
 
 def parse_value(text: str) -> int | float | bool | str | None:
-    """Read a parameter value: a number, true, false, none, or else text.
+    """Parse a parameter value: a number, true, false, none, or text.
 
     Examples
     --------
@@ -257,7 +265,7 @@ def parse_value(text: str) -> int | float | bool | str | None:
 
 
 def parse_amount(text: str, option: str = "--features") -> int | float:
-    """Read a number of features or a fraction of them.
+    """Parse a number or a fraction of features.
 
     Examples
     --------
@@ -279,8 +287,8 @@ def parse_amount(text: str, option: str = "--features") -> int | float:
 
 
 @contextmanager
-def write_errors(path: Path, hint: str = "check the folder and free space") -> Iterator[None]:
-    """Turn an error of the disk or the folder into a `DatasetError`."""
+def write_errors(path: Path, hint: str = "check the folder and the free disk space") -> Iterator[None]:
+    """Raise an `OSError` as a `DatasetError` that names the file."""
     try:
         yield
     except OSError as error:
@@ -288,7 +296,7 @@ def write_errors(path: Path, hint: str = "check the folder and free space") -> I
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
+    """Write a file atomically."""
     with write_errors(path), replacing(path) as stream:
         stream.write(text.encode())
 
@@ -300,10 +308,10 @@ def check_outputs(
     copy: str = "",
     reads: Sequence[Path | None] = (),
 ) -> None:
-    """Reject files that cannot be written or would overwrite the input, before any work.
+    """Reject outputs that cannot be written or would overwrite an input, before any work.
 
-    `outputs` are files by option, `copy` is the option of the one that is a copy of the data, and `reads` are further
-    files to read.
+    `outputs` are files by option. `copy` is the option whose file is a copy of the data, and `reads` are
+    further input files.
     """
     sources = [str(source) for source in (*data.files, data.labels, data.candidates, *reads) if source]
     taken = {os.path.realpath(path) for source in sources for path in (source, _xml_next_to(source))}
@@ -315,9 +323,9 @@ def check_outputs(
             real = os.path.realpath(path)
             complaint = ""
             if path.is_dir() or not os.path.isdir(os.path.dirname(real)):
-                complaint = "is not a file in an existing folder"
+                complaint = "must be a file in an existing folder"
             elif real in taken:
-                complaint = "is already read or written"
+                complaint = "is already an input or another output"
             elif option == copy and not _is_writable(Path(sources[0]), output):
                 complaint = f"must end in one of {', '.join(WRITERS)}"
             if complaint:
@@ -326,9 +334,9 @@ def check_outputs(
 
 
 def _is_writable(source: Path, output: Path) -> bool:
-    """Return True if data can be written with this file ending: as numbers or as a copy of the table."""
+    """Return True if data can be written in this format, as numbers or as a copy of the table."""
     ending = output.suffix.lower()
-    # The ending of a compressed file is that of its compression, which is not written.
+    # The last suffix of a compressed file, such as .gz, is not a format we write.
     return ending in WRITERS or (
         ending in TABLE_FORMATS and ending == source.suffix.lower() and can_copy(source, output)
     )
@@ -338,5 +346,5 @@ def _xml_next_to(source: str) -> str:
     """Return the XML file that names the labels of a data file, or the file itself."""
     try:
         return str(find_label_xml(Source(source)) or source)
-    except DatasetError:  # a name of the catalogue or a pattern of columns
+    except DatasetError:  # a catalogue name or a column pattern
         return source

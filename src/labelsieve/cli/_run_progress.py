@@ -1,4 +1,4 @@
-"""Progress of the runs of an experiment, on a terminal and in a log."""
+"""Progress of an experiment, on a terminal and in a log."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from labelsieve.bench.runner import Observer
 from labelsieve.cli._console import download_bars, duration, shows_progress
 from labelsieve.datasets.fetch import availability, fetch, is_known
 
-# Seconds between lines of progress if there is no terminal.
+# Seconds between progress lines if there is no terminal.
 _PAUSE = 30.0
 
 
 class RunProgress(Observer):
-    """Progress of a run: a bar per dataset on a terminal, a line now and then elsewhere.
+    """Progress of a run: one bar per dataset on a terminal, otherwise a line every 30 seconds.
 
-    Failures go to the console `alarms`, even if progress is not shown.
+    Failures go to the console `alarms`, even if progress is hidden.
     """
 
     def __init__(self, console: Console, alarms: Console) -> None:
@@ -41,7 +41,7 @@ class RunProgress(Observer):
             speed_estimate_period=3600,
         )
         self._bars: dict[str, TaskID] = {}
-        #: Missing judgement -> how often it is planned.
+        #: Missing judgement -> number of planned cells that need it.
         self._missing = Counter[str]()
         self._n_missing = self._n_cells = 0
         self._start = self._last_line = time.monotonic()
@@ -54,8 +54,8 @@ class RunProgress(Observer):
         self._progress.stop()
 
     def loading(self, spec: DatasetSpec) -> None:
-        """Download a dataset of the catalogue that is not here yet."""
-        # The user's files may have the name of a dataset of the catalogue.
+        """Download a catalogue dataset if it is missing."""
+        # A user's file may share the name of a catalogue dataset.
         if not spec.path and is_known(spec.name) and availability(spec.name) == "download":
             with download_bars(self._console) as bars:
                 fetch(spec.name, progress=bars)
@@ -76,10 +76,10 @@ class RunProgress(Observer):
         self._start = time.monotonic()
         if self._n_missing < self._n_cells:
             n_finished = self._n_cells - self._n_missing
-            self._console.print(f"{n_finished} of {self._n_cells} cells were finished before.")
+            self._console.print(f"{n_finished} of {self._n_cells} cells are already finished.")
 
     def finished(self, cell: Cell, result: CellResult) -> None:
-        """Show failures and advance the bar."""
+        """Print failures and advance the bar."""
         judges = {judgement.key: judgement.judge.name for judgement in cell.judgements}
         errors = {f"{cell}, {judges[key]}": part.error for key, part in result.judgements.items()}
         for name, error in {str(cell): result.error, **errors}.items():
@@ -92,9 +92,9 @@ class RunProgress(Observer):
             self._last_line = now
             estimate = (now - self._start) * left / (self._n_missing - left)
             self._console.print(
-                f"{self._n_cells - left} of {self._n_cells} cells; about {duration(estimate)} left"
+                f"{self._n_cells - left} of {self._n_cells} cells finished, about {duration(estimate)} left"
             )
 
     def remark(self, text: str) -> None:
-        """Pass a remark on."""
+        """Print a remark."""
         self._alarms.print(one_line(text))

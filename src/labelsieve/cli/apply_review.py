@@ -1,4 +1,4 @@
-"""``labelsieve apply-review``: the data without the labels that a review rejects."""
+"""``labelsieve apply-review``: remove the labels that a review marks as wrong."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ Examples:
 @with_data_options
 def apply_review(
     data: DataOptions,
-    review_file: Annotated[Path, typer.Argument(metavar="REVIEW", help="Review file with verdicts.")],
+    review_file: Annotated[Path, typer.Argument(metavar="REVIEW", help="Review file with your verdicts.")],
     output: Annotated[Path, option("FILE", "Data file to write.", "--output", "-o")],
     quiet: Quiet = False,
 ) -> None:
-    """Remove the labels that a review rejects.
+    """Remove the labels that a review marks as wrong.
 
-    Give the options that the data were reviewed with. Labels with the verdict remove are removed, all others stay. A
-    table is copied in its own format and no other cell changes. Data in another format are written as numbers, without
-    ignored columns.
+    Use the same data options as for the review. Labels with the verdict "remove" are removed, and all others
+    stay. A table keeps its format and all other cells. Data that change format are written as numbers,
+    without ignored columns.
     """
     check_outputs(data, {"--output": output}, copy="--output", reads=[review_file])
     data = data.with_id_of(review_file)
@@ -58,15 +58,17 @@ def apply_review(
     n_candidates = int(dataset.candidates.sum())
     console.print(
         f"{dataset.name}: {count(review.n_removed, 'label')} removed, {review.n_kept} kept; "
-        f"{n_candidates - review.n_removed - review.n_kept} of {n_candidates} have no verdict and stay"
+        f"{n_candidates - review.n_removed - review.n_kept} of {n_candidates} have no verdict and are kept"
     )
     had, has = (np.asarray(part.candidates.sum(axis=1)).ravel() > 0 for part in (dataset, cleaned))
     if (had & ~has).any():
-        console.print(f"note: {count(int(np.count_nonzero(had & ~has)), 'row')} lost the last label.")
+        console.print(f"note: {count(int(np.count_nonzero(had & ~has)), 'row')} lost their last label.")
     if data.ignore and not is_copy:
-        console.print(f"note: {output} does not hold the ignored columns.")
+        console.print(f"note: {output} does not contain the ignored columns.")
     if len(data.files) > 1 and dataset.is_table:
-        console.print(f"note: {output} holds the encoded features; give one file for a copy of its columns.")
+        console.print(
+            f"note: {output} contains encoded features. To keep the original columns, pass a single file."
+        )
     if dataset.id_column is not None and names is None and not is_copy:
-        console.print(f"note: {output} does not hold the names of the rows; .csv and .tsv do.")
+        console.print(f"note: {output} does not contain the row names. Write .csv or .tsv to keep them.")
     console.print(f"wrote {output}")

@@ -1,4 +1,4 @@
-"""``labelsieve audit``: rank columns, choose how many to keep, check stability, flag label errors."""
+"""``labelsieve audit``: rank columns, choose how many to keep, and flag label errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from labelsieve._text import short
-from labelsieve.cli._console import lay_out, results, typed
+from labelsieve.cli._console import command_line, lay_out, results
 from labelsieve.cli._options import (
     AsJson,
     Checked,
@@ -46,10 +46,19 @@ _AUTOMATIC = "auto"
 def audit(
     data: DataOptions,
     columns: Annotated[
-        str, option("K", "Columns to keep: an integer, a fraction (20%), or 'auto'.", "--features", "-k")
+        str,
+        option(
+            "K",
+            "Number of columns to keep: an integer, a fraction (20%), or 'auto' (cross-validated).",
+            "--features",
+            "-k",
+        ),
     ] = _AUTOMATIC,
     fast: Annotated[
-        bool, typer.Option("--fast", help="Use 10 subsamples instead of 30, and fewer permutations.")
+        bool,
+        typer.Option(
+            "--fast", help="Use fewer subsamples (10 instead of 30) and permutations (39 instead of 199)."
+        ),
     ] = False,
     checked: Checked = None,
     seed: Annotated[int, option("N", "Random seed.", min=0)] = 0,
@@ -57,9 +66,10 @@ def audit(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Rank columns, choose how many to keep, flag label errors.
+    """Rank columns, choose how many to keep, and flag label errors.
 
-    Columns are ranked as they are in your table: the categories of a column or the parts of a date count as one.
+    The ranking counts the columns of your table: all categories of a column or all parts of a date are one
+    column.
     """
     amount = None if columns == _AUTOMATIC else parse_amount(columns)
     check_outputs(data, {"--html": html}, reads=[checked])
@@ -72,7 +82,7 @@ def audit(
             fast=fast,
             random_state=seed,
             progress=status.advance,
-            command_line=typed(),
+            command_line=command_line(),
         )
         if html is not None:
             status("writing the page")
@@ -86,7 +96,7 @@ def audit(
 
 
 def print_summary(found: Audit, console: Console) -> None:
-    """Print the four answers, the first columns and the first flagged labels on one screen."""
+    """Print the four answers, the best columns and the labels to review first."""
     console.print(Text(headline(found), style="bold"))
     warning = banner(found)
     if warning is not None:
@@ -104,7 +114,10 @@ def print_summary(found: Audit, console: Console) -> None:
         "evidence": first["evidence"].map("{:.0f}".format).tolist(),
     }
     if found.stability is not None:
-        columns["selected"] = first["frequency"].map("{:.0%}".format).tolist()
+        n_subsamples = found.stability.n_resamples
+        columns["selected"] = [
+            f"{frequency * n_subsamples:.0f} of {n_subsamples}" for frequency in first["frequency"]
+        ]
     table = lay_out(console, columns, long="column", title="most important columns")
     console.print("", table, "", sep="\n")
     assert found.label_issues is not None

@@ -1,4 +1,4 @@
-"""``labelsieve bench``: run experiments, show their progress, merge and export their results."""
+"""``labelsieve bench``: run experiments, then merge and export their results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from joblib import cpu_count
 
-from labelsieve._text import closest, one_line, short
+from labelsieve._text import closest, count, one_line, short
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.config import PROFILES, Experiment, load_experiment, restrict
 from labelsieve.bench.export import FORMATS
@@ -19,24 +19,24 @@ from labelsieve.bench.merge import merge as merge_files
 from labelsieve.bench.results import read_results, read_status
 from labelsieve.bench.runner import run as run_cells
 from labelsieve.bench.store import database_path
-from labelsieve.cli import Command, bench_doctor
-from labelsieve.cli._console import duration, lay_out, messages, results, typed
+from labelsieve.cli import COMMANDS, Command, bench_doctor
+from labelsieve.cli._console import command_line, duration, lay_out, messages, results
 from labelsieve.cli._options import AsJson, Jobs, Quiet, option, write_errors
 from labelsieve.cli._run_progress import RunProgress
 from labelsieve.cli.report import find_source, read_means
 from labelsieve.report.summary_file import is_summary, merge_summaries, write_summary
 
-#: Exit code of a complete run with failed cells.
+#: Exit code of a complete run that has failed cells.
 FAILED_CELLS = 3
 
 _ERRORS_SHOWN = 5
 
-app = typer.Typer(help="Run experiments: resumable, one cell at a time.")
+app = typer.Typer(help=COMMANDS["bench"])
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Run folder, or its name below runs/.")]
-Dask = Annotated[str | None, option("ADDRESS", "Dask scheduler that runs the cells.")]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Run folder or its name in runs/.")]
+Dask = Annotated[str | None, option("ADDRESS", "Dask scheduler to run the cells on.")]
 Trust = Annotated[
-    bool, typer.Option("--trust", help="Import the code that the stored configuration names by path.")
+    bool, typer.Option("--trust", help="Import the code that the stored configuration refers to.")
 ]
 
 _RUN_EPILOG = """\
@@ -48,7 +48,7 @@ Examples:
   labelsieve bench run paper-weights --rankings runs/paper
   labelsieve bench run paper --datasets birds --datasets yeast --out runs/paper-1
 
-You can stop or kill a run at any moment; the same command continues it.
+You can stop or kill a run at any time. Repeat the command to continue it.
 """
 
 MERGE_EPILOG = """\
@@ -59,8 +59,8 @@ Examples:
   labelsieve bench merge runs/planted runs/digits --out runs/both
   labelsieve bench merge first.csv.gz runs/digits --out both.csv.gz
 
-Runs may differ in datasets, seeds, noises, methods and references. An experiment that has all of them continues in the
-new folder. Files written by report --summary can be merged with runs on other datasets.
+The runs may differ in datasets, seeds, noise, methods and references. An experiment that covers all of them
+can continue in the new folder. Files written by report --summary can be merged with runs on other datasets.
 """
 
 EXPORT_EPILOG = """\
@@ -70,13 +70,13 @@ Examples:
   labelsieve bench export tiny --to parquet
   labelsieve bench export runs/tiny --to csv --out tiny.csv
 
-pandas.read_csv and pandas.read_parquet open the file.
+Read the file with pandas.read_csv or pandas.read_parquet.
 """
 
 
 @app.callback(invoke_without_command=True)
 def bench(context: typer.Context) -> None:
-    """Run experiments, show their progress, merge and export their results."""
+    """Run resumable experiments."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -84,27 +84,29 @@ def bench(context: typer.Context) -> None:
 @app.command("run", cls=Command, epilog=_RUN_EPILOG)
 def run_command(
     config: Annotated[
-        str, typer.Argument(metavar="PROFILE-or-FILE", help="Profile (see: bench profiles) or TOML file.")
+        str,
+        typer.Argument(
+            metavar="PROFILE-or-FILE",
+            help="Profile (see bench profiles) or TOML file.",
+        ),
     ],
     out: Annotated[Path | None, option("FOLDER", "Run folder. Default: runs/NAME.")] = None,
-    datasets: Annotated[
-        list[str] | None, option("NAME", "Run only this dataset of the experiment. Repeatable.")
-    ] = None,
+    datasets: Annotated[list[str] | None, option("NAME", "Dataset to run. Repeatable. Default: all.")] = None,
     jobs: Jobs = None,
     dask: Dask = None,
     accept_changes: Annotated[
-        bool, typer.Option("--accept-changes", help="Continue although finished cells no longer count.")
+        bool, typer.Option("--accept-changes", help="Continue even if finished cells become obsolete.")
     ] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Run failed cells again, for example with higher limits.")
+        bool, typer.Option("--retry-failed", help="Rerun failed cells, e.g. with higher limits.")
     ] = False,
     rankings: Annotated[
-        str | None, option("RUN", "Run whose rankings are reused if they are the same.")
+        str | None, option("RUN", "Earlier run whose rankings are reused where possible.")
     ] = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the cells of an experiment that are not finished yet."""
+    """Run the unfinished cells of an experiment."""
     experiment = load_experiment(config)
     if datasets:
         experiment = restrict(experiment, datasets)
@@ -130,37 +132,36 @@ def retry_failed(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the failed and missing cells of a run, with its stored configuration."""
+    """Rerun the failed and missing cells of a run."""
     folder = database_path(run).parent
     experiment = read_results(folder).experiment
     if experiment.import_paths() and not trust:
         raise RunError(
-            f"{folder}: its configuration imports {', '.join(experiment.import_paths())}, which runs that code; if "
-            "you trust this file, add --trust."
+            f"{folder}: the stored configuration imports and runs {', '.join(experiment.import_paths())}; if "
+            "you trust this code, add --trust."
         )
     _run(experiment, folder, quiet, as_json, jobs=jobs or cpu_count(), dask=dask, retry_failed=True)
 
 
 def _run(experiment: Experiment, folder: Path, quiet: bool, as_json: bool, **options: Any) -> None:
-    """Run an experiment, show its progress and its outcome."""
+    """Run an experiment and show its progress and outcome."""
     notes = messages(quiet=quiet)
     with RunProgress(notes, messages()) as progress:
         try:
-            counts = run_cells(experiment, folder, progress, command=typed(), **options)
+            counts = run_cells(experiment, folder, progress, command=command_line(), **options)
         except RunInterrupted as stop:
-            raise RunInterrupted(f"{stop}; continue with: {typed()}") from stop.__cause__
+            raise RunInterrupted(f"{stop}; to continue: {command_line()}") from stop.__cause__
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), **counts}))
-    rankings = f", with {counts['ranked']} rankings" if counts["computed"] else ""
     notes.print(
-        f"{counts['done']} of {counts['planned']} cells are done, {counts['computed']} computed now{rankings}; "
-        f"results in {folder}"
+        f"{counts['done']} of {counts['planned']} cells are done ({count(counts['computed'], 'new cell')}, "
+        f"{count(counts['ranked'], 'new ranking')}). Results: {folder}"
     )
     if counts["failed"]:
         trust = " --trust" if experiment.import_paths() else ""
         messages().print(
-            f"{counts['failed']} cells failed; see: labelsieve bench status {folder}; "
-            f"try again with: labelsieve bench retry-failed {folder}{trust}"
+            f"{count(counts['failed'], 'cell')} failed. For the errors: labelsieve bench status {folder}. "
+            f"To retry: labelsieve bench retry-failed {folder}{trust}"
         )
     notes.print(f"next: labelsieve report {folder}")
     if counts["failed"]:
@@ -169,7 +170,7 @@ def _run(experiment: Experiment, folder: Path, quiet: bool, as_json: bool, **opt
 
 @app.command(cls=Command, epilog="Example: labelsieve bench status tiny")
 def status(run: RunArgument, as_json: AsJson = False) -> None:
-    """Count the finished, failed and missing cells of a run for every dataset."""
+    """Count the finished, failed and missing cells of a run."""
     found = read_status(run)
     if as_json:
         typer.echo(json.dumps(found, indent=2))
@@ -184,7 +185,9 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
     for failure in failures[:_ERRORS_SHOWN]:
         console.print(one_line(f"failed: {failure['cell']}: {short(failure['error'], 1000)}"), soft_wrap=True)
     if len(failures) > _ERRORS_SHOWN:
-        console.print(f"and {len(failures) - _ERRORS_SHOWN} more; all with tracebacks: --json")
+        console.print(
+            f"and {len(failures) - _ERRORS_SHOWN} more. For all errors with tracebacks, add --json."
+        )
     for remark in found["remarks"]:
         console.print(one_line(remark), soft_wrap=True)
 
@@ -192,14 +195,16 @@ def status(run: RunArgument, as_json: AsJson = False) -> None:
 @app.command(cls=Command, epilog="Example: labelsieve bench profiles tiny > my.toml")
 def profiles(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Profile to print, as a start for your own.")
+        str | None, typer.Argument(metavar="[NAME]", help="Profile to print, as a template for yours.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the built-in experiments, or print one."""
+    """List the built-in experiments or print one."""
     if name is not None:
         if name not in PROFILES:
-            raise typer.BadParameter(f"no profile {name!r}; {closest(name, PROFILES)}", param_hint="NAME")
+            raise typer.BadParameter(
+                f"{name!r} is not a profile; {closest(name, PROFILES)}", param_hint="NAME"
+            )
         text = PROFILES[name].read_text("utf-8")
         typer.echo(json.dumps(load_experiment(name).as_dict(), indent=2) if as_json else text, nl=as_json)
         return
@@ -222,21 +227,21 @@ def profiles(
 @app.command(cls=Command, epilog=MERGE_EPILOG)
 def merge(
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Runs, or files written by report --summary.")
+        list[str], typer.Argument(metavar="RUN...", help="Runs or files written by report --summary.")
     ],
-    out: Annotated[Path, option("FOLDER", "New run folder, or FILE.csv.gz for the means only.")],
+    out: Annotated[Path, option("FOLDER", "New run folder, or FILE.csv.gz for means only.")],
     as_json: AsJson = False,
 ) -> None:
-    """Merge runs that are parts of one experiment."""
+    """Merge the runs of one experiment."""
     if len(runs) < 2:
-        raise typer.BadParameter("expected two runs or more, got one", param_hint="RUN")
+        raise typer.BadParameter("expected at least 2 runs, got 1", param_hint="RUN")
     if is_summary(out):
         figures = _merge_means(runs, out)
     else:
         means = next((run for run in runs if is_summary(Path(run))), None)
         if means is not None:
             raise typer.BadParameter(
-                f"{means} holds only means; expected a file name that ends in .csv.gz, got {str(out)!r}",
+                f"must end in .csv.gz because {means} contains only means, got {str(out)!r}",
                 param_hint="--out",
             )
         figures = _merge_results(runs, out)
@@ -246,10 +251,10 @@ def merge(
 
 
 def _merge_results(runs: list[str], out: Path) -> dict[str, str | int]:
-    found = merge_files([database_path(run) for run in runs], out, command=typed())
+    found = merge_files([database_path(run) for run in runs], out, command=command_line())
     messages().print(
-        f"{found['rankings']} rankings and {found['judgements']} judgements are in {one_line(out)}; {found['done']} of "
-        f"{found['planned']} cells are done"
+        f"merged {found['rankings']} rankings and {found['judgements']} judgements into {one_line(out)}; "
+        f"{found['done']} of {found['planned']} cells are done"
     )
     _note_damage(found["damaged"])
     return {"folder": str(out), **found}
@@ -257,19 +262,21 @@ def _merge_results(runs: list[str], out: Path) -> dict[str, str | int]:
 
 def _note_damage(n_damaged: int) -> None:
     if n_damaged:
-        messages().print(f"{n_damaged} damaged rows are left out; labelsieve bench run computes them again")
+        messages().print(
+            f"note: {count(n_damaged, 'damaged row')} left out; labelsieve bench run recomputes them."
+        )
 
 
 def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
     if out.exists():
-        raise RunError(f"{out}: exists already; choose another file with --out.")
-    merged = merge_summaries([(run, read_means(find_source(run)[0])) for run in runs], command=typed())
-    with write_errors(out, "name another file with --out"):
+        raise RunError(f"{out} already exists. Choose another file with --out.")
+    merged = merge_summaries([(run, read_means(find_source(run)[0])) for run in runs], command=command_line())
+    with write_errors(out, "choose another file with --out"):
         write_summary(merged, out)
     coverage = merged.facts.coverage
     messages().print(
-        f"the means of {len(merged.datasets)} datasets are in {one_line(out)}; {coverage.n_done} of "
-        f"{coverage.n_planned} cells are done"
+        f"merged the means of {count(len(merged.datasets), 'dataset')} into {one_line(out)}; "
+        f"{coverage.n_done} of {coverage.n_planned} cells are done"
     )
     return {
         "file": str(out),
@@ -283,16 +290,24 @@ def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
 @app.command(cls=Command, epilog=EXPORT_EPILOG)
 def export(
     run: RunArgument,
-    to: Annotated[str | None, option("csv|parquet", "Format. Default: that of --out, or csv.")] = None,
-    out: Annotated[Path | None, option("FILE", "File to write. Default: in the run folder.")] = None,
+    to: Annotated[
+        str | None, option("csv|parquet", "File format. Default: the suffix of --out, or csv.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        option("FILE", "File to write. Default: results.csv or results.parquet in the run folder."),
+    ] = None,
 ) -> None:
-    """Write every number of a run to one table: a row for each judged size and metric."""
+    """Export the results of a run to one table.
+
+    It has a row for each size and metric.
+    """
     form = to or (out.suffix[1:] if out is not None else "csv")
     if form not in FORMATS:
-        raise typer.BadParameter(f"expected one of {', '.join(FORMATS)}, got {form!r}", param_hint="--to")
+        raise typer.BadParameter(f"must be one of {', '.join(FORMATS)}, got {form!r}", param_hint="--to")
     source = database_path(run)
     target = out or source.with_name(f"results.{form}")
-    with write_errors(target, "name another file with --out"):
+    with write_errors(target, "choose another file with --out"):
         found = read_results(source)
         n_rows = write_rows(found, target, form)
     _note_damage(found.n_altered)

@@ -1,4 +1,4 @@
-"""``labelsieve bench doctor``: measure how much each open convention changes the results."""
+"""``labelsieve bench doctor``: measure the effect of each protocol convention on the metrics."""
 
 from __future__ import annotations
 
@@ -37,27 +37,39 @@ Examples:
 """
 
 
-# Configurations of experiments do not have these options.
+# The configuration of an experiment does not support these options.
 @partial(with_data_options, without=("id", "label_sep", "text", "role"))
 def doctor(
     data: DataOptions,
     method: Annotated[
-        str, option("NAME", "See: labelsieve methods; or an import path module:Class.", "--method", "-m")
+        str,
+        option(
+            "NAME",
+            "Method (see labelsieve methods) or import path module:Class.",
+            "--method",
+            "-m",
+        ),
     ] = "pml-fsmir",
-    folds: Annotated[int, option("N", "Folds of the cross-validation.", min=2)] = 3,
-    seed: Annotated[int, option("N", "Seed of folds, noise and method.", min=0)] = 0,
+    folds: Annotated[int, option("N", "Number of cross-validation folds.", min=2)] = 3,
+    seed: Annotated[int, option("N", "Random seed of folds, noise and method.", min=0)] = 0,
     sizes: Annotated[
-        list[str] | None, option("K", "Features kept: 10% or a number. Repeatable. Default: 10%.", "--size")
+        list[str] | None,
+        option(
+            "K",
+            "Number of features to keep: an integer or a fraction (20%). Repeatable. Default: 10%.",
+            "--size",
+        ),
     ] = None,
     jobs: Jobs = None,
-    out: Annotated[Path | None, option("FOLDER", "Keep the run here, to resume and report it.")] = None,
+    out: Annotated[
+        Path | None, option("FOLDER", "Folder to store the run in, for resuming and reporting.")
+    ] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure how much each open convention of the protocol changes each metric.
+    """Measure the effect of each protocol convention on the metrics.
 
-    The defaults are compared with one change at a time, on the same folds and with the same ranking wherever
-    the change leaves them alone.
+    One convention is changed at a time. Folds and rankings stay the same unless the convention affects them.
     """
     percent, counts = _parse_sizes(sizes or ["10%"])
     console = messages(quiet=quiet)
@@ -86,17 +98,17 @@ def doctor(
 
 
 def _parse_sizes(texts: list[str]) -> tuple[list[float], list[int]]:
-    """Read percentages or numbers of features, in increasing order."""
+    """Parse percentages or numbers of features and sort them."""
     amounts = {parse_amount(text, "--size") for text in texts}
     counts = sorted(amount for amount in amounts if isinstance(amount, int))
     percent = sorted(round(100 * amount, 9) for amount in amounts if isinstance(amount, float))
     if percent and counts:
-        raise typer.BadParameter("give percentages or numbers of features, not both", param_hint="--size")
+        raise typer.BadParameter("must be all fractions or all integers, got both", param_hint="--size")
     return percent, counts
 
 
 def _print(found: Diagnosis, console: Console) -> None:
-    """Print what matters most, then two tables that fit eighty columns: values above, differences below."""
+    """Print what matters most, then tables of values and differences that fit 80 columns."""
     for sentence in _sentences(found):
         console.print(sentence)
     console.print()
@@ -104,7 +116,7 @@ def _print(found: Diagnosis, console: Console) -> None:
     for start in range(0, len(metrics), _METRICS_PER_TABLE):
         chunk = metrics[start : start + _METRICS_PER_TABLE]
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-        table.add_column("convention\n  instead", no_wrap=True)
+        table.add_column("convention\n  alternative", no_wrap=True)
         for metric in chunk:
             title = metric_title(metric, METRICS[metric].direction)
             table.add_column(title.replace(" ", "\n", 1), justify="right", no_wrap=True)
@@ -115,9 +127,9 @@ def _print(found: Diagnosis, console: Console) -> None:
         console.print(table)
         console.print()
     console.print(
-        f"Below each value: its difference from the {_DEFAULTS}, with * if that is more than two standard "
-        f"errors of the differences over the {found.experiment.folds} folds. "
-        f"{_NO_CHANGE} exactly the same, {_NOT_APPLICABLE} not applicable."
+        f"Below each value is its difference from the {_DEFAULTS}. * marks differences of more than two "
+        f"standard errors over the {found.experiment.folds} folds, {_NO_CHANGE} means no difference, and "
+        f"{_NOT_APPLICABLE} means not applicable."
     )
     for note in _notes(found):
         console.print(f"- {note}", soft_wrap=True)
@@ -136,30 +148,30 @@ def _cell(finding: Finding, metric: str) -> Text:
 
 
 def _sentences(found: Diagnosis) -> list[str]:
-    """Describe what was measured, what matters most and what does not matter."""
+    """Summarise the measurement and the conventions that matter most or not at all."""
     counts = sorted({count for _, count in found.sizes})
     sentences = [
         f"{found.facts.name}, {found.method}: {', '.join(map(str, counts))} of {found.facts.n_features} features, "
         f"{found.experiment.folds} folds, seed {found.experiment.seeds[0]}."
     ]
     effects = [
-        f"{finding} takes {metric_words(metric)} from {effect.value - effect.difference:.3f} "
+        f"{finding} changes {metric_words(metric)} from {effect.value - effect.difference:.3f} "
         f"to {effect.value:.3f}"
         for finding, metric in found.largest(_LARGEST_SHOWN)
         for effect in [finding.effects[metric]]
     ]
     if effects:
-        sentences.append(f"What matters most: {'; '.join(effects)}.")
+        sentences.append(f"Largest effects: {'; '.join(effects)}.")
     else:
-        sentences.append("No choice changes a metric by more than two standard errors.")
+        sentences.append("No alternative changes a metric by more than two standard errors.")
     same = [str(finding) for finding in found.findings if finding.effects and not finding.changes_something]
     if same:
-        sentences.append(f"No change at all: {'; '.join(same)}.")
+        sentences.append(f"No effect: {'; '.join(same)}.")
     return sentences
 
 
 def _notes(found: Diagnosis) -> list[str]:
-    """Explain what the choices mean for this data, and why some change nothing."""
+    """Explain the alternatives for this dataset and why some have no effect."""
     notes = []
     for finding in found.findings:
         reference = f"compared with {finding.reference}" if finding.reference else ""

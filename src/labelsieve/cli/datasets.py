@@ -1,4 +1,4 @@
-"""``labelsieve datasets``: list, describe and fetch datasets."""
+"""``labelsieve datasets``: list, describe and download datasets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from labelsieve._text import short
+from labelsieve._text import count, short
 from labelsieve.cli import COMMANDS, Command
 from labelsieve.cli._console import PlainConsole, download_bars, lay_out, messages, results
 from labelsieve.cli._options import AsJson, DataOptions, describe_columns, with_data_options
@@ -23,23 +23,23 @@ app = typer.Typer(help=COMMANDS["datasets"])
 
 @app.callback(invoke_without_command=True)
 def datasets(context: typer.Context) -> None:
-    """List, describe and fetch datasets. Without a command, list them."""
+    """List, describe and download datasets. Without a subcommand, list them."""
     if context.invoked_subcommand is None:
         list_catalogue()
 
 
-@app.command("list", cls=Command, epilog="Example: labelsieve datasets list")
+@app.command("list", cls=Command, epilog="Example: labelsieve datasets list --json")
 def list_catalogue(as_json: AsJson = False) -> None:
-    """List the catalogue: sizes, cardinality and where each dataset comes from."""
+    """List the catalogue with sizes and sources."""
     if as_json:
         typer.echo(json.dumps([_catalogue_figures(entry) for entry in CATALOG.values()]))
         return
     entries = CATALOG.values()
     columns: dict[str, list[str]] = {"name": list(CATALOG)}
-    for place, title in enumerate(("samples", "features", "labels")):
+    for place, title in enumerate(("rows", "features", "labels")):
         columns[title] = [_or_dash(entry.shape[place]) for entry in entries]
     columns["cardinality"] = [_or_dash(entry.cardinality, ".3f") for entry in entries]
-    columns["from"] = [availability(name) for name in CATALOG]
+    columns["source"] = [availability(name) for name in CATALOG]
     console = results()
     console.print(lay_out(console, columns, long="name"))
 
@@ -47,7 +47,7 @@ def list_catalogue(as_json: AsJson = False) -> None:
 @app.command("info", cls=Command, epilog="Example: labelsieve datasets info data.csv --labels 'label_*'")
 @with_data_options
 def info(data: DataOptions, as_json: AsJson = False) -> None:
-    """Describe a dataset: size, column roles and label frequencies."""
+    """Describe a dataset by size, column roles and label frequencies."""
     entry = data.find_entry(messages())
     dataset = data.read(messages())
     description = dataset.describe()
@@ -62,7 +62,12 @@ def info(data: DataOptions, as_json: AsJson = False) -> None:
     console = PlainConsole(soft_wrap=True)
     console.print(str(description))
     if entry is not None:
-        titles = {"citation": "cite", "licence": "licence", "remark": "remark", "altered": "altered copies"}
+        titles = {
+            "citation": "citation",
+            "licence": "licence",
+            "remark": "remark",
+            "altered": "altered copies",
+        }
         for name, title in titles.items():
             if text := getattr(entry, name):
                 console.print(f"{title:<26}{text}")
@@ -75,10 +80,10 @@ def info(data: DataOptions, as_json: AsJson = False) -> None:
 
 @app.command("fetch", cls=Command, epilog="Example: labelsieve datasets fetch yeast scene")
 def fetch_command(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Catalogue names.")],
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Names from the catalogue.")],
 ) -> None:
-    """Download datasets into the cache, verify them and print their folders."""
-    entries = [find_entry(name) for name in names]  # a wrong name fails before any download
+    """Download and verify datasets, then print their folders."""
+    entries = [find_entry(name) for name in names]  # an unknown name fails before any download
     console = messages()
     with download_bars(console) as bars:
         for entry in entries:
@@ -86,7 +91,7 @@ def fetch_command(
             if paths:
                 typer.echo(f"{entry.name}\t{next(iter(paths.values())).parent}")
             else:
-                console.print(f"note: {entry.name} is built in; there is nothing to download.")
+                console.print(f"note: {entry.name} is built in and needs no download.")
 
 
 def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) -> None:
@@ -96,16 +101,18 @@ def _draw_frequencies(console: Console, counts: dict[str, int], n_samples: int) 
     columns: dict[str, list[str]] = {
         "label": [short(name) for name, _ in first],
         "rows": [str(number) for _, number in first],
-        "share": [f"{number / n_samples:.1%}" for _, number in first],
+        "percent": [f"{number / n_samples:.1%}" for _, number in first],
     }
-    shares = [number / max(1, ranked[0][1]) for _, number in first]
-    console.print(lay_out(console, columns, long="label", shares=shares), soft_wrap=False)
+    bars = [number / max(1, ranked[0][1]) for _, number in first]
+    console.print(lay_out(console, columns, long="label", bars=bars), soft_wrap=False)
     if rest:
-        console.print(f"and {len(rest)} rarer labels, the rarest with {rest[-1][1]} of {n_samples} samples")
+        console.print(
+            f"and {count(len(rest), 'rarer label')}, the rarest in {rest[-1][1]} of {count(n_samples, 'row')}"
+        )
 
 
 def _catalogue_figures(entry: CatalogEntry) -> dict[str, Any]:
-    """Return a catalogue entry as values for JSON."""
+    """Return a catalogue entry for JSON."""
     return {
         "name": entry.name,
         **dict(zip(("n_samples", "n_features", "n_labels"), entry.shape, strict=True)),
@@ -122,5 +129,5 @@ def _catalogue_figures(entry: CatalogEntry) -> dict[str, Any]:
 
 
 def _or_dash(value: float | None, spec: str = "") -> str:
-    """Format a figure that may be unknown."""
+    """Format a number that may be unknown."""
     return "-" if value is None else format(value, spec)

@@ -1,4 +1,4 @@
-"""``labelsieve demo``: audit a table of tagged animals that comes with the package."""
+"""``labelsieve demo``: audit a built-in table of tagged animals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Annotated
 
-from labelsieve.cli._console import messages, progress, results, typed, warnings_as_notes
+from labelsieve.cli._console import command_line, messages, progress, results, warnings_as_notes
 from labelsieve.cli._options import option, write_errors
 from labelsieve.cli.audit import print_summary
 from labelsieve.datasets import load_animals
@@ -22,20 +22,22 @@ Examples:
 
 
 def demo(
-    output: Annotated[Path, option("FOLDER", "Folder for the table and the page.")] = Path("labelsieve-demo"),
+    output: Annotated[Path, option("FOLDER", "Folder for the table and the HTML page.")] = Path(
+        "labelsieve-demo"
+    ),
 ) -> None:
-    """Audit a table of tagged animals, without a download.
+    """Audit a built-in table of tagged animals.
 
-    The findings are printed. The table and a page with charts are written to a folder.
+    Prints the findings and writes the table and an HTML page with charts to a folder.
     """
     console, notes = results(), messages()
     animals = load_animals()
     notes.print(
-        "A table of 101 animals: 11 columns such as hair and legs, and tags such as mammal.\n"
-        "86 of the 324 tags are wrong: they were added at random.\n"
+        "The table has 101 animals, 11 columns such as hair and legs, and tags such as mammal.\n"
+        "86 of the 324 tags are wrong because they were added at random.\n"
     )
     with progress(notes) as status, warnings_as_notes(notes):
-        found = audit(animals, progress=status.advance, command_line=typed())
+        found = audit(animals, progress=status.advance, command_line=command_line())
         with write_errors(output):
             output.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ANIMALS_CSV, output / ANIMALS_CSV.name)

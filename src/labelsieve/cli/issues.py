@@ -1,4 +1,4 @@
-"""``labelsieve issues``: the labels most likely to be wrong, and a file to review them in."""
+"""``labelsieve issues``: list the labels most likely to be wrong and write them to a review file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from labelsieve._text import count, short
-from labelsieve.cli._console import lay_out, results, typed
+from labelsieve.cli._console import command_line, lay_out, results
 from labelsieve.cli._options import (
     AsJson,
     Checked,
@@ -38,7 +38,7 @@ Examples:
   labelsieve issues data.csv --labels 5 --checked check.csv -o review.csv
   labelsieve apply-review data.csv review.csv --labels 5 -o clean.csv
 
-In a review file the verdict is keep, remove or nothing. Random labels, as --draw picks them, give unbiased
+The verdict in a review file is keep, remove or empty. Verdicts on random labels from --draw give unbiased
 probabilities.
 """
 
@@ -50,9 +50,10 @@ _PREDICTION = "Prediction options"
 def issues(
     data: DataOptions,
     output: Annotated[
-        Path | None, option("FILE", "Review file: all labels, least supported first.", "--output", "-o")
+        Path | None,
+        option("FILE", "Review file to write: all labels, least supported first.", "--output", "-o"),
     ] = None,
-    draw: Annotated[int | None, option("N", "Write N random labels instead, e.g. 50.", min=1)] = None,
+    draw: Annotated[int | None, option("N", "Random labels to write instead, e.g. 50.", min=1)] = None,
     checked: Checked = None,
     worst: Annotated[
         int | None, option("N", "Number of labels to list. Default: 10.", "--worst", "-n", min=1)
@@ -61,24 +62,30 @@ def issues(
     as_json: AsJson = False,
     quiet: Quiet = False,
     kernel: Annotated[
-        Literal["auto", "linear", "rbf"], option("KERNEL", "auto, linear or rbf.", panel=_PREDICTION)
+        Literal["auto", "linear", "rbf"], option("KERNEL", "Kernel: auto, linear or rbf.", panel=_PREDICTION)
     ] = "auto",
     use_labels: Annotated[
         bool,
         typer.Option(
-            "--use-labels/--no-labels", rich_help_panel=_PREDICTION, help="Use the other labels of a row."
+            "--use-labels/--no-labels",
+            rich_help_panel=_PREDICTION,
+            help="Use the other labels of a row.",
         ),
     ] = True,
     each_row_has_truth: Annotated[
         bool,
-        typer.Option("--each-row-has-truth", rich_help_panel=_PREDICTION, help="Every row has a true label."),
+        typer.Option(
+            "--each-row-has-truth",
+            rich_help_panel=_PREDICTION,
+            help="Assume at least one true label per row.",
+        ),
     ] = False,
     seed: Annotated[int, option("N", "Random seed of --draw.", min=0, panel=_PREDICTION)] = 0,
 ) -> None:
     """List the labels most likely to be wrong.
 
-    Every label is predicted from the other rows. Support near 1 speaks for a label, near 0 against it. "Flagged" counts
-    labels that are more likely wrong than right and have no verdict.
+    A model of the other rows predicts each label. Support near 1 speaks for a label, support near 0 against
+    it. Flagged labels are more likely wrong than right and have no verdict.
     """
     _check_usage(output, draw, checked, html)
     check_outputs(data, {"--output": output, "--html": html}, reads=[checked])
@@ -88,15 +95,19 @@ def issues(
             assert output is not None  # checked above
             rows, labels = draw_candidates(dataset.candidates, draw, random_state=seed)
             write_text(output, places_text(rows, labels, dataset))
-            few = "" if len(rows) >= ENOUGH_CHECKS else f" Probabilities need {ENOUGH_CHECKS}."
+            few = (
+                ""
+                if len(rows) >= ENOUGH_CHECKS
+                else f" At least {ENOUGH_CHECKS} verdicts are needed for probabilities."
+            )
             console.print(
-                f"wrote {count(len(rows), 'random label')} to {output}: write keep or remove into the verdict column, "
-                f"then give the file to --checked.{few}"
+                f"wrote {count(len(rows), 'random label')} to {output}. Write keep or remove into the "
+                f"verdict column, then pass the file to --checked.{few}"
             )
             return
         verdicts = None if checked is None else read_review(checked, dataset).checked
         if verdicts is not None and not len(verdicts[0]):
-            console.print(f"note: {checked} holds no verdict yet.")
+            console.print(f"note: {checked} contains no verdicts yet.")
         found = inspect_dataset(
             dataset,
             command="issues",
@@ -108,7 +119,7 @@ def issues(
                 "each_row_has_truth": each_row_has_truth,
                 "n_listed": worst,
             },
-            command_line=typed(),
+            command_line=command_line(),
             progress=status.advance,
         )
     assert found.label_issues is not None
@@ -127,13 +138,13 @@ def issues(
 
 
 def _check_usage(output: Path | None, draw: int | None, checked: Path | None, html: Path | None) -> None:
-    """Reject combinations that cannot be meant, and an output that holds verdicts."""
+    """Reject options that exclude each other, and an output file that contains verdicts."""
     if draw is not None:
         for option, value in {"--html": html, "--checked": checked}.items():
             if value is not None:
                 raise typer.BadParameter(f"cannot be combined with {option}", param_hint="--draw")
         if output is None:
-            raise typer.BadParameter("needs --output, the file to write", param_hint="--draw")
+            raise typer.BadParameter("needs --output", param_hint="--draw")
     if output is None:
         return
     if output.suffix.lower() != ".csv":
@@ -141,13 +152,13 @@ def _check_usage(output: Path | None, draw: int | None, checked: Path | None, ht
     n_given = n_verdicts(output) if output.is_file() else 0
     if n_given:
         raise DatasetError(
-            f"{output}: holds {count(n_given, 'verdict')}, which would be lost; write to another file and use this "
-            "one with --checked."
+            f"{output}: contains {count(n_given, 'verdict')} that would be overwritten; write to another "
+            "file and pass this one to --checked."
         )
 
 
 def _print_tables(found: Audit, issues: LabelIssues, n_shown: int, console: Console) -> None:
-    """Print the least supported labels without a verdict, and a summary by label."""
+    """Print the least supported labels without a verdict and a summary by label."""
     console.print(issues_table(found, console, n_shown), "", sep="\n")
     every = found.labels.sort_values("n_flagged", ascending=False, kind="stable")
     first = every.head(_LABELS_SHOWN)
@@ -157,7 +168,7 @@ def _print_tables(found: Audit, issues: LabelIssues, n_shown: int, console: Cons
         "flagged": first["n_flagged"].tolist(),
     }
     if issues.has_probabilities:
-        columns["wrong, estimated"] = first["share_wrong"].map("{:.0%}".format).tolist()
-    title = "labels" if len(every) <= _LABELS_SHOWN else f"labels, {_LABELS_SHOWN} of {len(every)}"
+        columns["estimated wrong"] = first["share_wrong"].map("{:.0%}".format).tolist()
+    title = "labels" if len(every) <= _LABELS_SHOWN else f"{_LABELS_SHOWN} of {len(every)} labels"
     console.print(lay_out(console, columns, long="label", title=title), "", sep="\n")
     console.print(issues.caveat(ADVICE))

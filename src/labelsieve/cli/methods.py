@@ -1,4 +1,4 @@
-"""``labelsieve methods``: list the methods, or explain one from its docstring."""
+"""``labelsieve methods``: list the methods or explain one from its docstring."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Examples:
 """
 
 _COST = "Cost: "
-# Section titles of a numpydoc docstring are underlined.
+# Underlined section titles of a numpydoc docstring.
 _TITLE = re.compile(r"^(\S[^\n]*)\n-{3,}\n", re.MULTILINE)
 _DEFAULT = re.compile(r",?\s*default\s*=?\s*(.*)$")
 
@@ -38,7 +38,7 @@ def methods(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the methods, or explain one."""
+    """List the methods or explain one."""
     found: Any
     if slug is not None:
         found = explain(slug, find_method(slug, "METHOD"))
@@ -52,7 +52,7 @@ def methods(
             for name, method in METHODS.items()
         ]
     if as_json:
-        # A default that JSON cannot hold is written as in Python.
+        # Defaults that JSON cannot represent are written as in Python.
         typer.echo(json.dumps(found, indent=2, default=repr))
     elif slug is not None:
         text = (inspect.getdoc(METHODS[slug]) or "").partition("\nExamples\n---")[0]
@@ -60,14 +60,14 @@ def methods(
         typer.echo(f"\nOn the command line: labelsieve select DATA --method {slug}")
     else:
         console = results()
-        # On a narrow terminal the class names leave no room for the summaries.
+        # On a narrow terminal, class names would leave no room for the summaries.
         shown = ("method", "summary") if console.width < 60 else ("method", "class", "summary")
         columns = {name: [row[name] for row in found] for name in shown}
         console.print(lay_out(console, columns, long="summary"))
 
 
 def find_method(slug: str, given_as: str = "--method") -> type[BaseSelector]:
-    """Return the method with a slug."""
+    """Return the class of a method."""
     if slug not in METHODS:
         raise typer.BadParameter(
             f"{slug!r} is not a method; {closest(slug.lower(), METHODS)}", param_hint=given_as
@@ -76,7 +76,7 @@ def find_method(slug: str, given_as: str = "--method") -> type[BaseSelector]:
 
 
 def explain(slug: str, method: type[BaseSelector]) -> dict[str, Any]:
-    """Read the docstring of a method.
+    """Return the sections of a method's docstring.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def explain(slug: str, method: type[BaseSelector]) -> dict[str, Any]:
         "module": method.__module__,
         "summary": " ".join(summary.split()),
         "description": _plain(description.strip()),
-        # Reconstructions are named after the method they follow.
+        # The summary of a reconstruction says "NAME-style".
         "reconstruction": "-style" in summary,
         "cost": cost and cost[0].upper() + cost[1:],
         "parameters": [
@@ -125,7 +125,7 @@ def explain(slug: str, method: type[BaseSelector]) -> dict[str, Any]:
 
 
 def _entries(section: str) -> dict[str, tuple[str, str]]:
-    """Return the type and the description of parameters or attributes."""
+    """Parse the types and descriptions of parameters or attributes."""
     found: dict[str, tuple[str, str]] = {}
     for block in re.split(r"^(?=\S)", section, flags=re.MULTILINE):
         head, _, body = block.partition("\n")
@@ -138,7 +138,7 @@ def _entries(section: str) -> dict[str, tuple[str, str]]:
 
 
 def _choices(kind: str) -> list[str | None]:
-    """Return the values that a type lists.
+    """Parse the values that a type lists.
 
     Examples
     --------

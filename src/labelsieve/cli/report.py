@@ -1,4 +1,4 @@
-"""``labelsieve report``: page, tables and figures of a run, or the differences between two runs."""
+"""``labelsieve report``: report a run as page, tables and figures, or compare two runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Examples:
 """
 
 _RUNS = Path("runs")
-# Section -> columns of its first table that fit into a terminal.
+# Section -> columns of its first table that fit on a terminal.
 _NARROW = {
     "ablation": ("judged by", "with", "against", "all metrics"),
     "sensitivity": ("judged by", "best setting", "average rank", "best ahead of worst", "mean gain"),
@@ -48,58 +48,55 @@ def report(
         list[str] | None,
         typer.Argument(
             metavar="[RUN]...",
-            help="Run folder, its name below runs/, or a file written by --summary. Default: the latest run. "
-            "Two of them are compared.",
+            help="Run folder, its name in runs/, or a file written by --summary. Pass two to compare them. "
+            "Default: the latest run.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, option("FOLDER", "Folder of the report. Default: in or next to the run.")
+        Path | None,
+        option("FOLDER", "Report folder. Default: in the run folder or next to the file."),
     ] = None,
-    summary: Annotated[
-        Path | None, option("FILE.csv.gz", "Write the means to a small file that has the same report.")
-    ] = None,
-    control: Annotated[str | None, option("METHOD", "Method that the others are compared with.")] = None,
+    summary: Annotated[Path | None, option("FILE.csv.gz", "Small file of means for the same report.")] = None,
+    control: Annotated[str | None, option("METHOD", "Method to compare the others with.")] = None,
     figures: Annotated[
-        list[str] | None, option("FORMAT", "Write figures too: pdf, svg or png. Repeatable.")
+        list[str] | None, option("FORMAT", "Figure format: pdf, svg or png. Repeatable.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write the report of a run: an interactive page, tables, and figures on request.
+    """Report the results of a run as a page, tables and figures.
 
-    An unfinished run has a report of what is complete. Two runs are compared on the terminal.
+    The report of an unfinished run covers its complete parts. Two runs are compared on the terminal.
     """
     if runs is not None and len(runs) > 1:
         if len(runs) > 2:
-            raise typer.BadParameter(f"one run or two were expected, got {len(runs)}", param_hint="RUN")
+            raise typer.BadParameter(f"expected one or two runs, got {len(runs)}", param_hint="RUN")
         options = {"--out": out, "--summary": summary, "--control": control, "--figures": figures}
         given = next((name for name, value in options.items() if value), None)
         if given is not None:
-            raise typer.BadParameter("is for one run, got two", param_hint=given)
+            raise typer.BadParameter("needs a single run, got two", param_hint=given)
         _compare(runs, as_json)
         return
     formats = tuple(dict.fromkeys(figures or ()))
     if formats and not has_matplotlib():
-        raise RunError("figures need matplotlib: pip install 'labelsieve[plot]'")
+        raise RunError("figures need matplotlib. Install it: pip install 'labelsieve[plot]'")
     unknown = next((name for name in formats if name not in FIGURE_FORMATS), None)
     if unknown is not None:
         known = ", ".join(FIGURE_FORMATS)
-        raise typer.BadParameter(f"one of {known} was expected, got {unknown!r}", param_hint="--figures")
+        raise typer.BadParameter(f"must be one of {known}, got {unknown!r}", param_hint="--figures")
     if summary is not None and not is_summary(summary):
-        raise typer.BadParameter(
-            f"a file name that ends in .csv.gz was expected, got {str(summary)!r}", param_hint="--summary"
-        )
-    source, usual_folder = find_source(runs[0] if runs else None)
-    folder = out or usual_folder
+        raise typer.BadParameter(f"must end in .csv.gz, got {str(summary)!r}", param_hint="--summary")
+    source, default_folder = find_source(runs[0] if runs else None)
+    folder = out or default_folder
     refuse_to_replace(folder)
     with progress(messages()) as announce:
         announce(f"reading {source}")
         found = read_means(source)
-        announce("comparing")
+        announce("comparing methods")
         made = make_report(found, control=control)
-        with write_errors(folder, "name another folder with --out"):
+        with write_errors(folder, "choose another folder with --out"):
             page = write_report(made, folder, figures=formats, announce=announce)
         if summary is not None:
-            with write_errors(summary, "name another file with --summary"):
+            with write_errors(summary, "choose another file with --summary"):
                 write_summary(found, summary)
     if as_json:
         typer.echo(json.dumps({"page": str(page), **made.as_dict()}, indent=2, allow_nan=False))
@@ -108,12 +105,12 @@ def report(
 
 
 def read_means(source: Path) -> Summary:
-    """Summarise a results file, or read a summary file."""
+    """Read a summary file or summarise a results file."""
     return read_summary(source) if is_summary(source) else summarise(read_results(source))
 
 
 def find_source(run: str | None) -> tuple[Path, Path]:
-    """Return the file that a report is made from, and its default folder."""
+    """Return the source file of a report and its default folder."""
     if run is not None and is_summary(Path(run)):
         return Path(run), Path(run.removesuffix(ENDING))
     path = database_path(run if run is not None else _latest_run())
@@ -121,11 +118,11 @@ def find_source(run: str | None) -> tuple[Path, Path]:
 
 
 def _latest_run() -> Path:
-    """Return the run below ``runs`` that changed last."""
-    # Until a runner closes the file, its changes are in a second one.
+    """Return the most recently changed run in ``runs``."""
+    # While a run is active, its changes are in a second file.
     found = [path for ending in ("", "-wal") for path in _RUNS.glob(f"*/{FILE_NAME}{ending}")]
     if not found:
-        raise RunError(f"no run is below {_RUNS}/; name one, or start one with: labelsieve bench run tiny")
+        raise RunError(f"no runs in {_RUNS}/. Pass a run folder, or start a run: labelsieve bench run tiny")
     return max(found, key=lambda path: path.stat().st_mtime).parent
 
 
@@ -149,7 +146,7 @@ def _print_report(made: Report, written: list[Path]) -> None:
 
 
 def _narrow_table(console: Console, table: Table, anchor: str) -> RenderableType:
-    """Draw the answer of a section in a few columns, the agreement with the paper transposed."""
+    """Lay out the main columns of a section. The agreement with the paper is transposed."""
     cells = [[re.sub("[−–]", "-", cell.text) for cell in row] for row in table.rows]
     columns = [table.headings, *cells] if anchor == "paper" else zip(table.headings, *cells, strict=True)
     shown = {head: texts for head, *texts in columns if anchor == "paper" or head in _NARROW[anchor]}
@@ -158,7 +155,7 @@ def _narrow_table(console: Console, table: Table, anchor: str) -> RenderableType
 
 
 def _compare(runs: list[str], as_json: bool) -> None:
-    """Print what two runs have in common and where they differ."""
+    """Print what two runs share and where they differ."""
     summaries = []
     with progress(messages()) as announce:
         for run in runs:
@@ -168,8 +165,8 @@ def _compare(runs: list[str], as_json: bool) -> None:
     found = compare_runs(*summaries)
     if found["differences"].empty:
         raise RunError(
-            f"{runs[0]} and {runs[1]}: finished results that both have were expected, got none; name runs with a "
-            "data set, a method, a classifier, a metric and a size in common."
+            f"{runs[0]} and {runs[1]} have no finished results in common. Pass runs that share a dataset, a "
+            "method, a classifier, a metric and a size."
         )
     if as_json:
         frames = {name: as_records(found[name]) for name in ("differences", "by_dataset")}
@@ -183,7 +180,7 @@ def _compare(runs: list[str], as_json: bool) -> None:
     for classifier, rows in groups:
         rows = rows[rows["difference"] != 0]
         if len(rows):
-            title = f"judged by {printable(classifier)}" if len(groups) > 1 else None
+            title = f"classifier {printable(classifier)}" if len(groups) > 1 else None
             console.print("", lay_out(console, _columns(rows), long="method", title=title), sep="\n")
 
 
@@ -191,26 +188,27 @@ def _sentences(names: list[str], found: dict[str, Any]) -> list[str]:
     shared = found["differences"]
     n_differing = int((shared["difference"] != 0).sum())
     n_beyond = int((shared["difference"].abs() > shared["fold_std"]).sum())
-    means = f"{count(len(shared), 'mean')} (a metric of a method)"
+    means = f"{count(len(shared), 'mean')} (one per method and metric)"
     outcome = (
-        f"Of {means}, {n_differing} differ, {n_beyond} of them by more than the folds deviate."
+        f"Of {means}, {n_differing} differ, {n_beyond} of them by more than the standard deviation "
+        "over folds."
         if n_differing
         else f"All {means} are equal."
     )
     texts = [
         f"first: {names[0]}; second: {names[1]}.",
-        f"Both have {count(found['by_dataset']['dataset'].nunique(), 'data set')} and "
+        f"Both have {count(found['by_dataset']['dataset'].nunique(), 'dataset')} and "
         f"{count(shared['method'].nunique(), 'method')}. {outcome}",
     ]
     for which in ("first", "second"):
         only = found[f"only_{which}"]
         parts = [f"{what} {listed(entries)}" for what, entries in only.items() if entries]
         if parts:
-            texts.append(f"Only the {which} has results of {'; '.join(parts)}.")
+            texts.append(f"Only the {which} has results for {'; '.join(parts)}.")
     if found["other_data"]:
-        texts.append(f"The data of {listed(found['other_data'])} are not the same.")
+        texts.append(f"The runs used different data for {listed(found['other_data'])}.")
     if found["settings"]:
-        texts.append(f"These settings are not the same: {listed(found['settings'])}.")
+        texts.append(f"These settings differ: {listed(found['settings'])}.")
     return texts
 
 

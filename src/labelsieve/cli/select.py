@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 from labelsieve import METHODS
 from labelsieve._base import BaseSelector, BlockSelector, check_parameters
 from labelsieve._text import closest, count, csv_text, short
-from labelsieve.cli._console import PlainConsole, lay_out, messages, results, typed
+from labelsieve.cli._console import PlainConsole, command_line, lay_out, messages, results
 from labelsieve.cli._options import (
     AsJson,
     DataOptions,
@@ -52,7 +52,6 @@ Examples:
   labelsieve select data.arff --method pml-fsmir -p max_iter=500 --json
 """
 
-#: The default method of `select` and `demo`.
 DEFAULT_METHOD = "evidence"
 N_PERMUTATIONS = 199
 
@@ -67,46 +66,51 @@ def select(
     features: Annotated[
         str | None,
         option(
-            "K", "Number to keep: an integer, a fraction (20%), or 'auto'. Default: half.", "--features", "-k"
+            "K",
+            "Columns to keep: an integer, a fraction (20%), or 'auto' (cross-validated). Default: half.",
+            "--features",
+            "-k",
         ),
     ] = None,
     method: Annotated[
-        str, option("NAME", "Method, see labelsieve methods.", "--method", "-m")
+        str, option("NAME", "Method (see labelsieve methods).", "--method", "-m")
     ] = DEFAULT_METHOD,
-    stability: Annotated[int, option("N", "Number of subsamples, e.g. 30.", min=0)] = 0,
+    stability: Annotated[int, option("N", "Number of subsamples for a stability check, e.g. 30.", min=0)] = 0,
     check_labels: Annotated[
-        bool, typer.Option("--check-labels", help="List the labels most likely to be wrong, too.")
+        bool, typer.Option("--check-labels", help="Also list the labels most likely to be wrong.")
     ] = False,
     html: Html = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     parameters: Annotated[
         list[str] | None,
-        option("NAME=VALUE", "Parameter of the method. Repeatable.", "--param", "-p", panel=_MORE),
+        option("NAME=VALUE", "Method parameter. Repeatable.", "--param", "-p", panel=_MORE),
     ] = None,
     chunk_rows: Annotated[
-        str | None, option("ROWS", "Rows per block, or 'auto', for large files.", panel=_MORE)
+        str | None, option("ROWS", "Number of rows per block for large files, or 'auto'.", panel=_MORE)
     ] = None,
-    dask: Annotated[str | None, option("ADDRESS", "Dask cluster, with --chunk-rows.", panel=_MORE)] = None,
+    dask: Annotated[str | None, option("ADDRESS", "Dask scheduler for --chunk-rows.", panel=_MORE)] = None,
     output: Annotated[
         Path | None,
-        option("FILE", "File for the ranking: .csv, .json or text.", "--output", "-o", panel=_MORE),
+        option("FILE", "File for the ranking: .csv, .json or plain text.", "--output", "-o", panel=_MORE),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", rich_help_panel=_MORE, help="List all features, not only the selected.")
+        bool,
+        typer.Option("--all", rich_help_panel=_MORE, help="List all features, not just the selected ones."),
     ] = False,
     data_copy: Annotated[
         Path | None,
-        option("FILE", "Copy of the data with the selected features.", "--write-data", panel=_MORE),
+        option("FILE", "Data file to write, with only the selected columns.", "--write-data", panel=_MORE),
     ] = None,
 ) -> None:
     """Select the features that matter for the labels.
 
-    Non-numeric columns are encoded first. A column is ranked by its best encoded feature, and -k counts columns.
+    Non-numeric columns are encoded first. A column is ranked by its best encoded feature, and -k counts
+    columns.
     """
     selector = _selector(method, parameters or [], features)
     if stability == 1:
-        raise typer.BadParameter("must be at least 2, e.g. 30", param_hint="--stability")
+        raise typer.BadParameter("must be 0 or at least 2, got 1", param_hint="--stability")
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else _parse_rows(chunk_rows)
     if chunks is not None:
@@ -139,18 +143,18 @@ def select(
             n_permutations=N_PERMUTATIONS if chunks is None else 0,
             n_resamples=stability,
             check_labels=check_labels,
-            command_line=typed(),
+            command_line=command_line(),
             progress=status.advance,
         )
     ranking = found.ranking
     assert ranking is not None
     note_warnings(found, console)
-    console.print(f"{headline(found)}; {count(ranking.n_kept, found.unit)} selected")
+    console.print(f"{headline(found)}, {count(ranking.n_kept, found.unit)} selected")
     if data_copy is not None:
         with write_errors(data_copy):
             is_table = write_selected(dataset, [dataset.ranked[column] for column in ranking.kept], data_copy)
         if not is_table:
-            console.print(f"note: {data_copy} holds encoded features, not the columns of the table.")
+            console.print(f"note: {data_copy} contains encoded features, not the original columns.")
     if html is not None:
         write_text(html, found.to_html())
     if output is None:
@@ -165,12 +169,12 @@ def select(
 
 
 def _parse_rows(text: str) -> int | str:
-    """Read a number of rows, or 'auto'."""
+    """Parse a number of rows or 'auto'."""
     if text == "auto":
         return text
     if not text.isdecimal() or not int(text):
         raise typer.BadParameter(
-            f"must be a number of rows such as 50000, or auto, got {text!r}", param_hint="--chunk-rows"
+            f"must be a number of rows such as 50000 or 'auto', got {text!r}", param_hint="--chunk-rows"
         )
     return int(text)
 
@@ -178,57 +182,58 @@ def _parse_rows(text: str) -> int | str:
 def _check_block_usage(
     selector: BaseSelector, method: str, *, choose_size: bool, needs_rows: Mapping[str, object]
 ) -> None:
-    """Reject what needs all rows at once, before any data are read; `needs_rows` are values of options by name."""
+    """Reject, before reading, a method or an option of `needs_rows` that needs all rows at once."""
     if not isinstance(selector, BlockSelector):
-        able = ", ".join(slug for slug, kind in METHODS.items() if issubclass(kind, BlockSelector))
+        known = ", ".join(slug for slug, kind in METHODS.items() if issubclass(kind, BlockSelector))
         raise typer.BadParameter(
-            f"{method} needs all rows at once; with --chunk-rows use one of {able}", param_hint="--method"
+            f"must be one of {known} with --chunk-rows, got {method!r}", param_hint="--method"
         )
     given = next((name for name, value in needs_rows.items() if value), None)
     if given is not None:
-        raise typer.BadParameter("needs all rows at once and excludes --chunk-rows", param_hint=given)
+        raise typer.BadParameter(
+            "needs all rows at once, so it cannot be combined with --chunk-rows", param_hint=given
+        )
     if choose_size and not isinstance(selector, EvidenceSelector):
         raise typer.BadParameter(
-            f"'auto' of {method} needs all rows at once; give a number", param_hint="--features"
+            f"must be a number if {method} runs with --chunk-rows, got 'auto'", param_hint="--features"
         )
 
 
 @contextmanager
 def _dask_cluster(address: str | None, console: Console) -> Iterator[None]:
-    """Run fits on a cluster, if an address is given."""
+    """Run fits on a Dask cluster if `address` is given."""
     if address is None:
         yield
         return
     try:
         from labelsieve._blocks.cluster import LostClusterError, connect
     except ImportError:
-        raise DatasetError("--dask needs dask; pip install 'labelsieve[dask]'.") from None
-    logging.getLogger("distributed.client").setLevel(
-        logging.CRITICAL
-    )  # it logs a traceback before the error below
+        raise DatasetError("--dask needs dask. Install it: pip install 'labelsieve[dask]'.") from None
+    # Without this, a traceback is logged before the error below.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
         with connect(address) as client:
-            console.print(f"note: the dashboard of the cluster is at {client.dashboard_link}")
+            console.print(f"note: the cluster dashboard is at {client.dashboard_link}")
             yield
     except LostClusterError as error:
         raise DatasetError(f"--dask: {error}") from None
 
 
 def _hint_at_blocks(files: Sequence[str], console: Console) -> None:
-    """Note that files which would take much of the memory can be read in blocks."""
-    # A name of the catalogue has no size, and some systems do not tell their memory.
+    """Suggest --chunk-rows for files larger than a quarter of the memory."""
+    # A catalogue name has no file size, and some systems do not report their memory.
     with suppress(AttributeError, OSError, ValueError):
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         n_bytes = sum(os.path.getsize(file) for file in files)
         if 0 < memory / 4 < n_bytes:
             console.print(
-                f"note: {files[0]} takes {n_bytes / 1e9:.1f} GB and this machine has {memory / 1e9:.1f} GB of memory; "
-                "--chunk-rows auto reads it in blocks of rows."
+                f"note: {files[0]} takes {n_bytes / 1e9:.1f} GB and this machine has {memory / 1e9:.1f} GB "
+                "of memory. To read it in blocks of rows, add --chunk-rows auto."
             )
 
 
 def _selector(method: str, assignments: Sequence[str], features: str | None) -> BaseSelector:
-    """Build the method and check its parameters before any data are read."""
+    """Create the method and check its parameters before reading data."""
     chosen = find_method(method)
     known = chosen().get_params()
     parameters: dict[str, Any] = {}
@@ -255,14 +260,14 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
 
 
 def note_warnings(found: Audit, console: Console) -> None:
-    """Print the warnings about a selection that were not raised and printed before."""
+    """Print the warnings about a selection, except those raised and printed before."""
     for text in warnings(found):
         if text not in found.warnings:
             console.print(f"note: {text}")
 
 
 def _formatted(found: Audit, ranking: Ranking, ending: str, everything: bool, console: Console) -> str:
-    """Return the findings in the format of a file ending. Tables are laid out for `console`."""
+    """Format the findings for a file suffix. Tables fit the width of `console`."""
     if ending == ".json":
         return found.to_json(kept_only=not everything, n_issues=_ISSUES_LISTED)
     if ending == ".csv":
@@ -289,9 +294,9 @@ def _size_table(found: Audit, curve: SizeCurve, console: Console) -> RenderableT
         "spread": [f"{value:.3f}" for value in curve.spread],
         "selected": ["yes" if size == found.n_kept else "" for size in curve.sizes],
     }
-    shares = (curve.mean / (curve.mean.max() or 1.0)).tolist()
-    title = "average precision on held-out rows by size"
-    return lay_out(console, columns, long=f"{found.unit}s", title=title, shares=shares)
+    bars = (curve.mean / (curve.mean.max() or 1.0)).tolist()
+    title = f"cross-validated average precision by number of {found.unit}s"
+    return lay_out(console, columns, long=f"{found.unit}s", title=title, bars=bars)
 
 
 def _stability_table(
@@ -300,10 +305,10 @@ def _stability_table(
     frequency, together = stability.frequency[ranking.kept], stability.group_frequency[ranking.kept]
     columns = {
         found.unit: [short(found.ranked_columns[column].name) for column in ranking.kept],
-        "selected": [f"{share:.0%}" for share in frequency],
-        "95 % interval": [f"{low:.0%} to {high:.0%}" for low, high in stability.interval[ranking.kept]],
+        "selected": [f"{value:.0%}" for value in frequency],
+        "95% interval": [f"{low:.0%} to {high:.0%}" for low, high in stability.interval[ranking.kept]],
     }
     if (together > frequency).any():
-        columns["or a substitute"] = [f"{share:.0%}" for share in together]
+        columns["or a substitute"] = [f"{value:.0%}" for value in together]
     title = f"selection frequency in {stability.n_resamples} subsamples"
-    return lay_out(console, columns, long=found.unit, title=title, shares=frequency.tolist())
+    return lay_out(console, columns, long=found.unit, title=title, bars=frequency.tolist())
