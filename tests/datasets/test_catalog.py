@@ -9,17 +9,18 @@ from labelsieve.datasets import load, load_digits_attributes, make_pml
 from labelsieve.datasets.catalog import CATALOG
 
 NEEDS_DATA = pytest.mark.skipif(
-    not os.environ.get("LABELSIEVE_DATA"), reason="LABELSIEVE_DATA names no folder with the benchmark files"
+    not os.environ.get("LABELSIEVE_DATA"),
+    reason="LABELSIEVE_DATA is not set to a folder with the benchmark files",
 )
 ALL_FILES = [(entry.name, file) for entry in CATALOG.values() for file in entry.files]
 
 
-def test_the_eight_data_sets_of_the_paper_and_real_candidates_are_known():
+def test_catalog_has_the_datasets_of_the_paper_and_real_candidates():
     eight = {"birds", "cal500", "chd_49", "corel5k", "languagelog", "slashdot", "water_quality", "yeast"}
     assert eight | {"mirflickr"} <= set(CATALOG)
 
 
-def test_what_is_built_in_is_made_and_always_the_same():
+def test_built_in_datasets_are_reproducible():
     X, _, Y, _ = make_pml(
         300, 60, n_informative=8, n_labels=8, label_density=0.25, return_truth=True, random_state=0
     )
@@ -33,11 +34,11 @@ def test_what_is_built_in_is_made_and_always_the_same():
     assert all((entry.make is None) == bool(entry.files) for entry in CATALOG.values())
 
 
-def test_every_entry_is_found_under_its_name():
+def test_keys_equal_the_names_of_entries():
     assert all(entry.name == name == name.lower() for name, entry in CATALOG.items())
 
 
-def test_nobody_can_change_the_catalogue():
+def test_catalog_is_immutable():
     with pytest.raises(TypeError, match="does not support item assignment"):
         CATALOG["new"] = CATALOG["yeast"]
     with pytest.raises(AttributeError, match="cannot assign to field"):
@@ -45,7 +46,7 @@ def test_nobody_can_change_the_catalogue():
 
 
 @pytest.mark.parametrize(("name", "file"), ALL_FILES, ids=lambda value: getattr(value, "name", value))
-def test_every_file_has_a_checksum_and_addresses_fixed_by_commit(name, file):
+def test_every_file_has_a_checksum_and_urls_with_a_commit(name, file):
     assert re.fullmatch("[0-9a-f]{64}", file.sha256)
     assert file.urls
     for url in file.urls:
@@ -53,7 +54,7 @@ def test_every_file_has_a_checksum_and_addresses_fixed_by_commit(name, file):
         assert url.endswith(f"/{file.name}")
 
 
-def test_no_checksum_or_address_is_given_twice():
+def test_checksums_and_urls_are_unique():
     checksums = [file.sha256 for _, file in ALL_FILES]
     urls = [url for _, file in ALL_FILES for url in file.urls]
     assert len(set(checksums)) == len(checksums)
@@ -61,7 +62,7 @@ def test_no_checksum_or_address_is_given_twice():
 
 
 @pytest.mark.parametrize("entry", CATALOG.values(), ids=list(CATALOG))
-def test_every_entry_says_whom_to_cite_and_what_the_licence_is(entry):
+def test_every_entry_has_a_citation_and_a_licence(entry):
     assert re.search(r"\d{4}$", entry.citation)
     assert entry.licence
     assert entry.domain
@@ -69,7 +70,7 @@ def test_every_entry_says_whom_to_cite_and_what_the_licence_is(entry):
 
 
 @NEEDS_DATA
-def test_checksums_are_those_published_with_the_files():
+def test_checksums_equal_the_published_ones():
     folder = Path(os.environ["LABELSIEVE_DATA"])
     published = {}
     for line in (folder / "SHA256SUMS").read_text().splitlines():

@@ -5,7 +5,7 @@ from sklearn.datasets import load_digits
 
 from labelsieve.datasets.digits import load_digits_attributes
 
-# Computed where arithmetic can, so that the table in the module is checked and not repeated.
+# Computed instead of listed, to check the table in the module independently.
 ARITHMETIC = {
     "even": lambda digit: digit % 2 == 0,
     "prime": lambda digit: digit > 1 and all(digit % k for k in range(2, digit)),
@@ -16,7 +16,7 @@ ARITHMETIC = {
 }
 
 
-def test_the_features_are_the_pixels_of_the_scanned_digits():
+def test_features_are_pixels_of_the_scanned_digits():
     digits = load_digits_attributes()
     images = load_digits().images
     assert digits.X.shape == (1797, 64)
@@ -26,17 +26,17 @@ def test_the_features_are_the_pixels_of_the_scanned_digits():
 
 
 @pytest.mark.parametrize("attribute", ARITHMETIC)
-def test_true_labels_are_the_arithmetic_of_the_digit(attribute):
+def test_true_labels_satisfy_their_definition(attribute):
     digits = load_digits_attributes()
     label = digits.Y[:, digits.label_names.index(attribute)]
     expected = [ARITHMETIC[attribute](int(digit)) for digit in load_digits().target]
     np.testing.assert_array_equal(label, np.array(expected, dtype=int))
 
 
-def test_digits_with_a_closed_loop_enclose_paper_in_most_images_and_others_do_not():
+def test_only_digits_with_a_closed_loop_enclose_paper_in_most_images():
     digits = load_digits_attributes()
     closed = digits.Y[:, digits.label_names.index("closed loop")]
-    # Paper (less than half ink) that cannot be reached from outside is a second connected region.
+    # Enclosed paper (less than half ink) is a second connected region.
     paper = np.pad(digits.X.reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1))) < 8
     encloses = np.array([connected_regions(image)[1] > 1 for image in paper])
     target = load_digits().target
@@ -44,7 +44,7 @@ def test_digits_with_a_closed_loop_enclose_paper_in_most_images_and_others_do_no
         assert (encloses[target == digit].mean() > 0.5) == closed[target == digit][0]
 
 
-def test_every_digit_has_a_label_and_all_differ():
+def test_every_digit_has_a_unique_nonempty_label_set():
     digits = load_digits_attributes()
     target = load_digits().target
     rows = [digits.Y[target == digit] for digit in range(10)]
@@ -53,20 +53,20 @@ def test_every_digit_has_a_label_and_all_differ():
     assert digits.Y.sum(axis=1).min() >= 1
 
 
-def test_candidates_keep_the_truth_and_add_the_share_asked_for():
+def test_candidates_include_true_labels_and_noise_at_the_given_rate():
     digits = load_digits_attributes(noise=0.3, random_state=5)
     irrelevant = digits.Y == 0
     assert np.all(digits.Y_candidates >= digits.Y)
     assert abs(digits.Y_candidates[irrelevant].mean() - 0.3) < 5 * np.sqrt(0.21 / irrelevant.sum())
 
 
-def test_the_seed_is_fixed_unless_another_is_given():
+def test_default_seed_is_fixed():
     first = load_digits_attributes().Y_candidates
     np.testing.assert_array_equal(first, load_digits_attributes().Y_candidates)
     assert np.any(first != load_digits_attributes(random_state=1).Y_candidates)
     np.testing.assert_array_equal(load_digits_attributes(noise=0.0).Y_candidates, load_digits_attributes().Y)
 
 
-def test_impossible_noise_is_refused():
-    with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\] for model='flip'. Got 2.0"):
+def test_invalid_noise_raises():
+    with pytest.raises(ValueError, match=r"rate .*\[0, 1\].* 2\.0"):
         load_digits_attributes(noise=2.0)

@@ -1,4 +1,4 @@
-"""Loading by name, against a real server on this machine that misbehaves on request."""
+"""Loading by name from a local test server that can simulate faults."""
 
 import hashlib
 import os
@@ -18,7 +18,8 @@ from labelsieve.datasets.fetch import availability, fetch, find_entry, load
 from labelsieve.io.errors import DatasetError
 
 NEEDS_DATA = pytest.mark.skipif(
-    not os.environ.get("LABELSIEVE_DATA"), reason="LABELSIEVE_DATA names no folder with the benchmark files"
+    not os.environ.get("LABELSIEVE_DATA"),
+    reason="LABELSIEVE_DATA is not set to a folder with the benchmark files",
 )
 DATA = Path(os.environ.get("LABELSIEVE_DATA", "."))
 
@@ -43,7 +44,7 @@ CONTENT = {"toy.arff": ARFF, "toy.xml": XML}
 
 
 class Handler(BaseHTTPRequestHandler):
-    """The first part of the path says how to behave: /cut/toy/toy.arff breaks off."""
+    """Handler whose behaviour is the first part of the path, e.g. /cut/toy/toy.arff stops halfway."""
 
     protocol_version = "HTTP/1.1"
 
@@ -95,7 +96,7 @@ class Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request, client_address):
-        """A client that hangs up is part of the tests."""
+        """Ignore clients that disconnect, which tests do on purpose."""
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def server():
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """An empty cache, and none of the caller's settings."""
+    """Use an empty cache, without the user's environment variables."""
     for variable in ("LABELSIEVE_DATA", "LABELSIEVE_MIRROR", "LABELSIEVE_OFFLINE"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path / "cache"))
@@ -122,7 +123,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def toy_entry(*servers, **changes):
-    """An entry whose files lie on the servers given."""
+    """Make an entry with files on the given servers."""
 
     def file(name):
         urls = tuple(f"{url}/toy/{name}" for url in servers)
@@ -134,7 +135,7 @@ def toy_entry(*servers, **changes):
         shape=(4, 2, 2),
         cardinality=1.0,
         domain="toys",
-        citation="nobody, 2000",
+        citation="Toy, 2000",
     )
     return replace(entry, **changes)
 
@@ -157,10 +158,10 @@ def closed_port():
         return probe.getsockname()[1]
 
 
-# Where files come from
+# Sources of files
 
 
-def test_a_data_set_is_downloaded_verified_and_read(server, cache, catalogue):
+def test_dataset_is_downloaded_verified_and_read(server, cache, catalogue):
     catalogue(f"{server.url}/good")
     assert availability("toy") == "download"
     data = load("toy")
@@ -173,7 +174,7 @@ def test_a_data_set_is_downloaded_verified_and_read(server, cache, catalogue):
     assert availability("toy") == "cache"
 
 
-def test_what_is_in_the_cache_is_not_asked_for_again(server, cache, catalogue, monkeypatch):
+def test_cached_files_are_not_downloaded_again(server, cache, catalogue, monkeypatch):
     catalogue(f"{server.url}/good")
     load("toy")
     asked = list(server.asked)
@@ -182,7 +183,7 @@ def test_what_is_in_the_cache_is_not_asked_for_again(server, cache, catalogue, m
     assert server.asked == asked
 
 
-def test_files_of_ones_own_come_first(server, cache, catalogue, monkeypatch, tmp_path):
+def test_local_files_come_first(server, cache, catalogue, monkeypatch, tmp_path):
     catalogue(f"{server.url}/good")
     (tmp_path / "own" / "toy").mkdir(parents=True)
     for name, content in CONTENT.items():
@@ -194,9 +195,7 @@ def test_files_of_ones_own_come_first(server, cache, catalogue, monkeypatch, tmp
     assert not cache.exists()
 
 
-def test_a_file_missing_from_ones_own_is_downloaded_to_the_cache(
-    server, cache, catalogue, monkeypatch, tmp_path
-):
+def test_files_missing_locally_are_downloaded_to_the_cache(server, cache, catalogue, monkeypatch, tmp_path):
     catalogue(f"{server.url}/good")
     (tmp_path / "own" / "toy").mkdir(parents=True)
     (tmp_path / "own" / "toy" / "toy.arff").write_bytes(ARFF)
@@ -207,7 +206,7 @@ def test_a_file_missing_from_ones_own_is_downloaded_to_the_cache(
     assert availability("toy") == "cache"
 
 
-def test_a_mirror_of_ones_own_is_asked_before_the_public_addresses(server, cache, catalogue, monkeypatch):
+def test_mirror_is_tried_before_public_urls(server, cache, catalogue, monkeypatch):
     catalogue(f"{server.url}/good/public")
     monkeypatch.setenv("LABELSIEVE_MIRROR", f"{server.url}/good/institute/")
     load("toy")
@@ -218,7 +217,7 @@ def test_a_mirror_of_ones_own_is_asked_before_the_public_addresses(server, cache
 
 
 @pytest.mark.parametrize("behaviour", ["gone", "cut", "cut_without_length", "altered", "stall"])
-def test_a_failing_server_is_named_and_nothing_is_kept(server, cache, catalogue, monkeypatch, behaviour):
+def test_failed_download_names_the_url_and_keeps_no_file(server, cache, catalogue, monkeypatch, behaviour):
     monkeypatch.setattr(fetch_module, "_TIMEOUT", (0.3, 0.3))
     catalogue(f"{server.url}/{behaviour}")
     with pytest.raises(DatasetError) as caught:
@@ -229,13 +228,13 @@ def test_a_failing_server_is_named_and_nothing_is_kept(server, cache, catalogue,
     assert "\n" not in message
     assert files_in(cache) == []
 
-    # The next address is taken instead.
+    # The next URL is used instead.
     catalogue(f"{server.url}/{behaviour}", f"{server.url}/good")
     assert load("toy").X.shape == (4, 2)
     assert files_in(cache) == ["toy/toy.arff", "toy/toy.xml"]
 
 
-def test_every_address_is_tried_and_named(server, cache, catalogue):
+def test_all_urls_are_tried_and_named(server, cache, catalogue):
     down = f"http://127.0.0.1:{closed_port()}"
     catalogue(down, f"{server.url}/gone")
     with pytest.raises(DatasetError, match=rf"{down}/toy/toy.arff: .*{server.url}.*404"):
@@ -244,77 +243,75 @@ def test_every_address_is_tried_and_named(server, cache, catalogue):
     assert load("toy").X.shape == (4, 2)
 
 
-def test_a_wrong_checksum_names_both_and_the_altered_copies_known(server, cache, catalogue):
+def test_wrong_checksum_names_both_checksums_and_known_copies(server, cache, catalogue):
     catalogue(f"{server.url}/altered", altered="with a third label")
     expected = hashlib.sha256(ARFF).hexdigest()
     found = hashlib.sha256(ARFF.replace(b"1", b"2")).hexdigest()
     with pytest.raises(DatasetError, match=found) as caught:
         fetch("toy")
     assert expected in str(caught.value)
-    assert "altered copies are known: with a third label" in str(caught.value)
+    assert "with a third label" in str(caught.value)
 
 
-# Faults of this machine
+# Faults of the local system
 
 
-def test_offline_names_the_file_and_its_place(server, cache, catalogue, monkeypatch):
+def test_offline_error_names_the_file_and_its_path(server, cache, catalogue, monkeypatch):
     catalogue(f"{server.url}/good")
     monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
-    with pytest.raises(DatasetError, match=r"toy.arff of 'toy' is not here and LABELSIEVE_OFFLINE") as caught:
+    with pytest.raises(DatasetError, match=r"toy\.arff .*LABELSIEVE_OFFLINE") as caught:
         load("toy")
     assert str(cache / "toy" / "toy.arff") in str(caught.value)
     assert server.asked == []
 
 
 @pytest.mark.parametrize("value", ["", "0", "false", "False", "no"])
-def test_a_value_that_denies_offline_allows_downloads(server, cache, catalogue, monkeypatch, value):
+def test_false_values_of_offline_allow_downloads(server, cache, catalogue, monkeypatch, value):
     catalogue(f"{server.url}/good")
     monkeypatch.setenv("LABELSIEVE_OFFLINE", value)
     load("toy")
     assert len(server.asked) == 2
 
 
-def test_an_altered_file_of_ones_own_is_refused_and_left_alone(cache, catalogue, monkeypatch, tmp_path):
+def test_altered_local_file_raises_and_is_not_changed(cache, catalogue, monkeypatch, tmp_path):
     catalogue(altered="as .mat")
     own = tmp_path / "own" / "toy" / "toy.arff"
     own.parent.mkdir(parents=True)
     own.write_bytes(ARFF + b"9,9,1,1\n")
     monkeypatch.setenv("LABELSIEVE_DATA", str(tmp_path / "own"))
-    with pytest.raises(DatasetError, match=r"toy.arff: expected SHA-256 .* got .* known: as .mat\); replace"):
+    with pytest.raises(DatasetError, match=r"toy\.arff .*SHA-256 .*as \.mat"):
         load("toy")
     assert own.read_bytes() == ARFF + b"9,9,1,1\n"
 
 
-def test_a_folder_of_ones_own_that_is_not_there_is_told(cache, catalogue, monkeypatch, tmp_path):
+def test_missing_local_folder_raises(cache, catalogue, monkeypatch, tmp_path):
     catalogue()
     monkeypatch.setenv("LABELSIEVE_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(DatasetError, match=r"LABELSIEVE_DATA must name a folder, got '.*nowhere'"):
+    with pytest.raises(DatasetError, match=r"LABELSIEVE_DATA .*nowhere"):
         load("toy")
 
 
-def test_a_damaged_file_in_the_cache_is_replaced_and_never_used(server, cache, catalogue):
+def test_damaged_cached_file_is_downloaded_again(server, cache, catalogue):
     catalogue(f"{server.url}/good")
     load("toy")
     (cache / "toy" / "toy.arff").write_bytes(ARFF[:-5])
     catalogue(f"{server.url}/gone")
-    with pytest.raises(DatasetError, match="could not be downloaded"):
+    with pytest.raises(DatasetError, match=r"toy\.arff"):
         load("toy")
     catalogue(f"{server.url}/good")
     load("toy")
     assert (cache / "toy" / "toy.arff").read_bytes() == ARFF
 
 
-def test_a_cache_that_cannot_be_written_is_told(server, cache, catalogue, monkeypatch, tmp_path):
+def test_cache_that_cannot_be_written_raises(server, cache, catalogue, monkeypatch, tmp_path):
     catalogue(f"{server.url}/good")
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path / "file"))
-    with pytest.raises(
-        DatasetError, match=r"cannot be written \(.*\); make room or rights there, or set LABEL"
-    ):
+    with pytest.raises(DatasetError, match="LABELSIEVE_CACHE"):
         load("toy")
 
 
-def test_an_interrupted_download_leaves_nothing(server, cache, catalogue):
+def test_interrupted_download_keeps_no_file(server, cache, catalogue):
     class Interrupts:
         total = 0
 
@@ -328,7 +325,7 @@ def test_an_interrupted_download_leaves_nothing(server, cache, catalogue):
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_the_command_line_downloads_with_a_bar_on_terminals_only(
+def test_command_line_shows_a_progress_bar_only_on_terminals(
     server, cache, catalogue, monkeypatch, capsys, terminal
 ):
     monkeypatch.setenv("TERM", "xterm")
@@ -341,7 +338,7 @@ def test_the_command_line_downloads_with_a_bar_on_terminals_only(
     assert terminal or captured.err == ""
 
 
-def test_the_command_line_tells_a_failed_download_in_one_line(server, cache, catalogue, capsys):
+def test_command_line_reports_a_failed_download_in_one_line(server, cache, catalogue, capsys):
     catalogue(f"{server.url}/gone")
     assert main(["datasets", "fetch", "toy"]) == 1
     captured = capsys.readouterr()
@@ -350,23 +347,23 @@ def test_the_command_line_tells_a_failed_download_in_one_line(server, cache, cat
     assert "404" in captured.err
 
 
-# Names and figures
+# Names, shapes and cardinalities
 
 
 @pytest.mark.parametrize("name", ["CAL500", "chd-49", "Corel5k", "water_quality"])
-def test_case_and_hyphens_do_not_matter(name):
+def test_names_ignore_case_and_hyphens(name):
     assert find_entry(name).name == name.lower().replace("-", "_")
 
 
-def test_a_misspelt_name_is_answered_with_the_closest():
-    with pytest.raises(DatasetError, match=r"got 'yaest'; did you mean yeast( or \w+)*\?"):
+def test_misspelled_name_raises_with_the_closest_names():
+    with pytest.raises(DatasetError, match=r"'yaest'.* yeast"):
         load("yaest")
-    with pytest.raises(DatasetError, match="got 'xyzzy'; known are birds, cal500"):
+    with pytest.raises(DatasetError, match=r"'xyzzy'.* birds, cal500"):
         find_entry("xyzzy")
 
 
 @pytest.mark.parametrize(
-    ("changes", "complaint"),
+    ("changes", "message"),
     [
         ({"shape": (5, 2, 2)}, "'toy' must have 5 samples, got 4"),
         ({"shape": (4, 3, 2)}, "must have 3 features, got 2"),
@@ -375,25 +372,25 @@ def test_a_misspelt_name_is_answered_with_the_closest():
         ({"candidate_cardinality": 2.0}, "must have candidate cardinality 2.0, got None"),
     ],
 )
-def test_figures_that_do_not_come_out_are_an_error(server, cache, catalogue, changes, complaint):
+def test_wrong_shape_or_cardinality_raises(server, cache, catalogue, changes, message):
     catalogue(f"{server.url}/good", **changes)
-    with pytest.raises(DatasetError, match=complaint):
+    with pytest.raises(DatasetError, match=message):
         load("toy")
 
 
-def test_identifiers_are_left_out_of_the_features(server, cache, catalogue):
+def test_identifiers_are_not_features(server, cache, catalogue):
     catalogue(f"{server.url}/good", identifiers=("length",), shape=(4, 1, 2))
     data = load("toy")
     assert data.feature_names == ("width",)
     np.testing.assert_array_equal(data.X, [[2], [1], [3], [4]])
 
 
-def test_figures_nobody_knows_are_not_checked(server, cache, catalogue):
+def test_unknown_shape_and_cardinality_are_not_checked(server, cache, catalogue):
     catalogue(f"{server.url}/good", shape=(None, None, 2), cardinality=None)
     assert load("toy").X.shape == (4, 2)
 
 
-# The benchmarks themselves
+# Benchmark datasets
 
 BENCHMARKS = (
     "birds", "cal500", "chd_49", "corel5k", "languagelog", "mirflickr", "slashdot", "water_quality", "yeast"
@@ -402,7 +399,7 @@ BENCHMARKS = (
 
 @NEEDS_DATA
 @pytest.mark.parametrize("name", BENCHMARKS)
-def test_a_benchmark_gives_the_figures_of_the_catalogue(name):
+def test_benchmarks_have_the_shape_and_cardinality_of_the_catalogue(name):
     data, entry = load(name), CATALOG[name]
     assert (*data.X.shape, data.Y.shape[1]) == entry.shape
     assert f"{data.Y.sum() / entry.shape[0]:.3f}" == f"{entry.cardinality:.3f}"
@@ -412,7 +409,7 @@ def test_a_benchmark_gives_the_figures_of_the_catalogue(name):
 
 
 @NEEDS_DATA
-def test_benchmarks_come_through_a_mirror(server, cache, monkeypatch):
+def test_benchmarks_are_downloaded_from_a_mirror(server, cache, monkeypatch):
     for name in ("birds", "mirflickr", "slashdot"):
         for file in CATALOG[name].files:
             server.content[f"{name}/{file.name}"] = (DATA / name / file.name).read_bytes()

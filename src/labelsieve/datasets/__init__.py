@@ -1,4 +1,4 @@
-"""Datasets: the catalogue, embedded and synthetic data, label noise."""
+"""Dataset catalogue, built-in and synthetic datasets, and label noise."""
 
 from labelsieve.datasets.animals import load_animals
 from labelsieve.datasets.catalog import CATALOG

@@ -1,4 +1,4 @@
-"""An embedded table of animals with tags, some of them wrong."""
+"""Built-in table of animals with correct and wrong tags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 from labelsieve.io import Dataset, read
 
-#: The table as a user would have it: one row per animal, with a column of tags.
+#: File with one row per animal and a column of tags.
 ANIMALS_CSV = Path(__file__).with_name("animals.csv")
 
 

@@ -1,10 +1,10 @@
-"""The benchmarks of the field by name: files, addresses, checksums, sizes, citations; and two data sets built in.
+"""Catalogue of benchmark datasets: URLs, checksums, shapes and citations.
 
-Addresses are fixed by commit, so a file behind one never changes. Sizes and cardinalities are those of the
-files named here; None marks what nobody has counted, and `load` skips that check.
+URLs contain a commit, so their files never change. Shapes and cardinalities are those of the files listed
+here. None marks a value that has not been counted, and `load` skips its check.
 
-OpenML holds birds (40588), slashdot (40596) and yeast (40597) too, but as other files, with TRUE and FALSE
-for labels, so they cannot serve as mirrors.
+OpenML also has birds (40588), slashdot (40596) and yeast (40597), but in different files with labels TRUE
+and FALSE, so they cannot serve as mirrors.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from labelsieve.datasets.digits import load_digits_attributes
 from labelsieve.datasets.synthetic import load_planted
 from labelsieve.io.dataset import Dataset
 
-_LICENCE = "No licence stated by the carrier: research use, cite the source, do not redistribute."
+_LICENCE = "No licence stated by the host. Use for research, cite the source, do not redistribute."
 
 
 @dataclass(frozen=True)
 class CatalogFile:
-    """One file of a data set: its name, its checksum and where it can be had."""
+    """File of a dataset, with checksum and URLs."""
 
     name: str
     sha256: str
@@ -33,35 +33,35 @@ class CatalogFile:
 
 @dataclass(frozen=True)
 class CatalogEntry:
-    """One data set of the catalogue.
+    """Dataset of the catalogue.
 
     Attributes
     ----------
     name : str
-        Name to load it by.
+        Name of the dataset.
     files : tuple of CatalogFile
-        The file with the rows, or several whose rows follow one another (train, then test), and an XML file if it
-        names the labels; none for a data set that is built in.
+        Files with the rows (train before test), and an XML file if it lists the labels. Empty for built-in
+        datasets.
     shape : tuple of three int or None
         Number of samples, features and labels.
     cardinality : float or None
-        Mean number of true labels of a row, rounded to three digits.
+        Mean number of true labels per row, rounded to three digits.
     candidate_cardinality : float or None
-        The same for candidate labels that come with the data.
+        Mean number of candidate labels per row, if the dataset has candidate labels.
     identifiers : tuple of str
-        Columns that name the row; they are left out of the features.
+        Columns that identify the row. They are not features.
     domain : str
-        What a row is.
+        Meaning of a row.
     citation : str
-        Whom to cite.
+        Publication to cite.
     licence : str
-        What the carrier says about use.
+        Terms of use stated by the host.
     altered : str
-        Altered copies known to circulate, which the checksums keep out.
+        Altered copies in circulation, which the checksums reject.
     remark : str
-        What a reader of the data should know.
+        Notes for users of the data.
     make : callable or None
-        Makes a data set that is built in; None for data in files.
+        Function that makes a built-in dataset, or None.
     """
 
     name: str
@@ -80,14 +80,14 @@ class CatalogEntry:
 
 @dataclass(frozen=True)
 class _Repository:
-    """A public repository at one commit."""
+    """Public repository at a commit."""
 
     slug: str
     commit: str
     folder: str
 
     def files(self, *sums: str) -> tuple[CatalogFile, ...]:
-        """Name files below the folder by lines of sha256sum; the second address is a public mirror of the first."""
+        """Return the files of a list in the format of sha256sum, each with its URL and a public mirror."""
         found = []
         for line in sums:
             sha256, path = line.split()
@@ -113,7 +113,7 @@ _PARTICLE = _Repository(
 _YEAST_PML = "Yu et al., Feature-induced partial multi-label learning, ICDM 2018"
 
 _ENTRIES = (
-    # The eight data sets of the PML-FSMIR experiment.
+    # The eight datasets of the PML-FSMIR experiment.
     CatalogEntry(
         name="birds",
         files=_MULAN.files(
@@ -149,7 +149,7 @@ _ENTRIES = (
         cardinality=2.580,
         domain="patients with coronary heart disease",
         citation="Shao et al., 2013",
-        remark="the XML lists the labels in another order than the columns",
+        remark="the XML lists the labels in a different order than the columns",
     ),
     CatalogEntry(
         name="corel5k",
@@ -162,7 +162,7 @@ _ENTRIES = (
         domain="photographs",
         citation="Duygulu et al., ECCV 2002",
         altered="with 125 features, or with the 374 labels inside X",
-        remark="27 labels have one positive, 3 repeat another label",
+        remark="27 labels have one positive, 3 duplicate another label",
     ),
     CatalogEntry(
         name="languagelog",
@@ -172,10 +172,10 @@ _ENTRIES = (
         ),
         shape=(1460, 1004, 75),
         cardinality=1.180,
-        domain="articles of a weblog on language",
+        domain="articles of a blog on language",
         citation="Read, PhD thesis, University of Waikato, 2010",
         altered="with one row lost, or with features as targets and the true labels inside X",
-        remark="207 rows have no label; 85 features repeat another",
+        remark="207 rows have no label; 85 features duplicate another",
     ),
     CatalogEntry(
         name="slashdot",
@@ -221,8 +221,8 @@ _ENTRIES = (
         candidate_cardinality=3.353,
         domain="photographs",
         citation="Fang and Zhang, Partial multi-label learning via credible label elicitation, AAAI 2019",
-        altered="this is itself a part: 5000 of the published 10433 rows",
-        remark="real candidate labels beside the truth",
+        altered="this file is itself a subset: 5000 of the published 10433 rows",
+        remark="real candidate labels and true labels",
     ),
     CatalogEntry(
         name="yeast_bp",
@@ -299,7 +299,7 @@ _ENTRIES = (
         ),
         shape=(1702, 1001, 53),
         cardinality=3.378,
-        domain="electronic mail",
+        domain="emails",
         citation="Klimt and Yang, ECML 2004",
     ),
     CatalogEntry(
@@ -324,7 +324,7 @@ _ENTRIES = (
         domain="proteins",
         citation="Diplaris et al., PCI 2005",
         identifiers=("protein",),
-        remark="the published 1186 features count the protein's name, which is left out",
+        remark="the published 1186 features include the name of the protein, which is ignored",
     ),
     CatalogEntry(
         name="medical",
@@ -381,8 +381,8 @@ _ENTRIES = (
         candidate_cardinality=4.85,
         domain="handwritten digits",
         citation="Alpaydin and Kaynak, UCI Machine Learning Repository, 1998",
-        licence="BSD-3, as scikit-learn, which carries it.",
-        remark="labels are attributes of the digit; candidates with 20 % flip noise",
+        licence="BSD-3, as part of scikit-learn.",
+        remark="labels are attributes of the digit; candidates with 20% flip noise",
         make=load_digits_attributes,
     ),
     CatalogEntry(
@@ -392,14 +392,14 @@ _ENTRIES = (
         cardinality=2.26,
         domain="random numbers",
         citation="labelsieve, make_pml, 2026",
-        licence="BSD-3, as labelsieve.",
-        remark="eight informative features of sixty; the labels hold no noise",
+        licence="BSD-3, as part of labelsieve.",
+        remark="8 of 60 features are informative; labels without noise",
         make=load_planted,
     ),
 )
 
 CATALOG = MappingProxyType({entry.name: entry for entry in _ENTRIES})
-"""The data sets that `load` knows by name.
+"""Datasets that `load` knows by name.
 
 Examples
 --------

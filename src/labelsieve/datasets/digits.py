@@ -1,4 +1,4 @@
-"""Real data that needs no download: attributes of handwritten digits."""
+"""Built-in dataset of handwritten digits, labelled with attributes of the digit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from labelsieve.datasets.noise import add_candidates
 from labelsieve.io.dataset import Dataset
 
-# Attribute -> the digits that have it. The docstring below says why.
+# Attribute -> the digits that have it. The docstring below explains them.
 _ATTRIBUTES = {
     "even": (0, 2, 4, 6, 8),
     "prime": (2, 3, 5, 7),
@@ -27,9 +27,9 @@ def load_digits_attributes(
     """Load handwritten digits whose labels are attributes of the digit.
 
     The features are real: 1797 digits written by 43 people, scanned and reduced to 8 x 8 pixels with
-    values 0 (paper) to 16 (ink), as they come with scikit-learn [1]_. The true labels are facts about the
-    digit that was written, so they hold no error; only the candidates added to them are artificial. A
-    good choice of features can be seen: it lies where the strokes differ, not on the margin, where several
+    values from 0 (paper) to 16 (ink), as included in scikit-learn [1]_. The true labels are facts about
+    the digit, so they have no errors. Only the added candidates are artificial. You can see whether a
+    selection is good: it should have pixels where the strokes differ, not on the margin, where several
     pixels are blank in every image.
 
     =================  =============  =======================================================
@@ -51,15 +51,15 @@ def load_digits_attributes(
     Parameters
     ----------
     noise : float, default=0.2
-        Probability that a label the digit does not have becomes a candidate.
+        Probability that a label that the digit does not have becomes a candidate.
     random_state : int, numpy Generator or None, default=0
         Seed of the noise.
 
     Returns
     -------
     Dataset
-        1797 rows, 64 features ``pixel_r_c`` (row, column from the upper left), 9 labels; `Y` holds the
-        true labels and `Y_candidates` the noisy ones.
+        1797 rows, 64 features ``pixel_r_c`` (row and column, from the upper left), and 9 labels. `Y` holds
+        the true labels and `Y_candidates` the noisy ones.
 
     References
     ----------

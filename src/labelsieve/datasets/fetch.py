@@ -1,18 +1,18 @@
-"""Load a dataset of the catalogue by name: find or download its files, verify and read them.
+"""Find or download the files of a dataset in the catalogue, verify and read them.
 
-Four environment variables decide where files come from:
+Four environment variables control where the files come from:
 
 ``LABELSIEVE_DATA``
-    A folder of your own with ``<name>/<file>``. It is searched first and never written to.
+    Folder of your own files, ``<name>/<file>``. It is searched first and never written to.
 ``LABELSIEVE_CACHE``
-    Where downloads are kept; by default the system's cache folder.
+    Folder for downloads. Default: the cache folder of the system.
 ``LABELSIEVE_MIRROR``
-    Address of a server that holds ``<name>/<file>``, e.g. of an institute; asked before the public ones.
+    URL of a server with ``<name>/<file>``, e.g. at your institute. It is tried before the public ones.
 ``LABELSIEVE_OFFLINE``
-    Set to 1 to forbid downloads; unset, empty, 0, false, no or off allow them.
+    Set to 1 to forbid downloads. Unset, empty, 0, false, no and off allow them.
 
-A file is used only if its SHA-256 is the one of the catalogue. pooch downloads to a temporary file and renames it when
-it is complete and verified, so the cache never holds a damaged file.
+A file is used only if its SHA-256 matches the catalogue. pooch downloads to a temporary file and renames
+it once it is complete and verified, so a download never leaves a damaged file in the cache.
 """
 
 from __future__ import annotations
@@ -36,35 +36,35 @@ from labelsieve.io.reading import read
 
 _LOG = logging.getLogger("labelsieve")
 
-# Seconds to wait for a connection, and for the next bytes.
+# Timeouts in seconds for the connection and for the next bytes.
 _TIMEOUT = (10.0, 30.0)
 # Values of LABELSIEVE_OFFLINE that allow downloads.
 _ONLINE = ("", "0", "false", "no", "off")
 
-# Given a file name, returns an object with `total`, `update(n)`, `reset()` and `close()`, as pooch wants it.
+# Maps a file name to a progress bar for pooch: an object with `total`, `update(n)`, `reset()` and `close()`.
 ProgressFactory = Callable[[str], Any]
 
 
 def load(name: str) -> Dataset:
     """Load a dataset of the catalogue.
 
-    The files come from ``LABELSIEVE_DATA``, else from the cache, else from the network. Checksums are verified before
-    reading, size and cardinality after it.
+    The files are searched in ``LABELSIEVE_DATA``, then in the cache, then on the network. Checksums are
+    verified before reading, shapes and cardinalities after reading.
 
     Parameters
     ----------
     name : str
-        Name in `CATALOG`; case does not matter, nor ``-`` for ``_``.
+        Name in `CATALOG`. Case is ignored, and ``-`` is the same as ``_``.
 
     Returns
     -------
     Dataset
-        The data as published: nominal features are category codes, train and test parts follow one another.
+        Data as published. Nominal features are category codes, and test rows follow training rows.
 
     Raises
     ------
     DatasetError
-        The name is unknown, or a file is missing or differs from the catalogue.
+        If the name is unknown, or if a file is missing or differs from the catalogue.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def load(name: str) -> Dataset:
 
 
 def _from_files(entry: CatalogEntry) -> Dataset:
-    """Read the files of an entry, without the columns that only name the rows."""
+    """Read the files of an entry, without identifier columns."""
     paths = fetch(entry.name)
     labels = next((path for path in paths.values() if path.suffix == ".xml"), None)
     data = [path for path in paths.values() if path != labels]
@@ -90,41 +90,43 @@ def _from_files(entry: CatalogEntry) -> Dataset:
 
 
 def fetch(name: str, *, progress: ProgressFactory | None = None) -> dict[str, Path]:
-    """Find or download the files of a dataset and return their verified paths; no paths if it is built in.
+    """Find or download the files of a dataset, and return their verified paths.
+
+    Returns an empty mapping for built-in datasets.
 
     Parameters
     ----------
     name : str
         Name in `CATALOG`.
     progress : callable or None, default=None
-        Called with a file's name when its download begins; returns a progress bar as pooch takes it.
+        Called with the name of a file when its download starts. Returns a progress bar for pooch.
     """
     entry = find_entry(name)
     return {file.name: _obtain(entry, file, progress) for file in entry.files}
 
 
 def is_known(name: str) -> bool:
-    """Return whether the catalogue has a dataset of that name."""
+    """Return whether the catalogue has a dataset with this name."""
     return _key(name) in CATALOG
 
 
 def _key(name: str) -> str:
-    """Spell a name as the catalogue does."""
+    """Normalise a name to the spelling of the catalogue."""
     return name.lower().replace("-", "_")
 
 
 def find_entry(name: str) -> CatalogEntry:
-    """Return the entry of that name, or say which names come close."""
+    """Return the entry with this name, or raise an error that suggests similar names."""
     key = _key(name)
     if key not in CATALOG:
         close = difflib.get_close_matches(key, CATALOG, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(CATALOG)}."
-        raise DatasetError(f"expected the name of a dataset in the catalogue, got {name!r}; {hint}")
+        hint = f"Did you mean {' or '.join(close)}?" if close else f"Choose one of {', '.join(CATALOG)}."
+        raise DatasetError(f"name must be a dataset in the catalogue, got {name!r}. {hint}")
     return CATALOG[key]
 
 
 def availability(name: str) -> Literal["built in", "local", "cache", "download"]:
-    """Tell where `load` would take the files from, without checking them: the farthest place counts."""
+    """Return the farthest place from which `load` would get a file, without verifying the files."""
     entry = find_entry(name)
     if not entry.files:
         return "built in"
@@ -136,7 +138,7 @@ def availability(name: str) -> Literal["built in", "local", "cache", "download"]
 
 
 def cache_folder() -> Path:
-    """Return the folder that keeps downloads."""
+    """Return the folder for downloads."""
     import pooch
 
     return Path(os.environ.get("LABELSIEVE_CACHE") or pooch.os_cache("labelsieve")).expanduser()
@@ -149,21 +151,21 @@ def _local_folder() -> Path | None:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        raise DatasetError(f"LABELSIEVE_DATA must name a folder, got {named!r}; correct or unset it.")
+        raise DatasetError(f"LABELSIEVE_DATA must be a folder, got {named!r}. Correct or unset it.")
     return folder
 
 
 def _obtain(entry: CatalogEntry, file: CatalogFile, progress: ProgressFactory | None) -> Path:
-    """Return a verified path of one file, from the nearest place that has it."""
+    """Return the verified path of one file, from the nearest place that has it."""
     local = _local_folder()
-    if local is not None and (own := local / entry.name / file.name).is_file():
-        found = _sha256(own)
+    if local is not None and (local_file := local / entry.name / file.name).is_file():
+        found = _sha256(local_file)
         if found != file.sha256:
-            altered = f" (altered copies are known: {entry.altered})" if entry.altered else ""
             raise DatasetError(
-                f"{own}: expected SHA-256 {file.sha256}, got {found}{altered}; replace or remove the file."
+                f"{local_file} must have SHA-256 {file.sha256}, got {found}{_altered_copies(entry)}. "
+                f"Replace or remove the file."
             )
-        return own
+        return local_file
 
     cached = cache_folder() / entry.name / file.name
     if cached.is_file():
@@ -172,21 +174,25 @@ def _obtain(entry: CatalogEntry, file: CatalogFile, progress: ProgressFactory | 
         _LOG.warning("%s is damaged and will be downloaded again", cached)
     if os.environ.get("LABELSIEVE_OFFLINE", "").strip().lower() not in _ONLINE:
         raise DatasetError(
-            f"{file.name} of {entry.name!r} is not here and LABELSIEVE_OFFLINE forbids to download it; "
-            f"unset LABELSIEVE_OFFLINE, or put the file at {cached}."
+            f"{file.name} of {entry.name!r} was not found, and LABELSIEVE_OFFLINE forbids downloads. "
+            f"Unset LABELSIEVE_OFFLINE, or save the file as {cached}."
         )
     _download(entry, file, cached, progress)
     return cached
 
 
+def _altered_copies(entry: CatalogEntry) -> str:
+    return f" (known altered copies: {entry.altered})" if entry.altered else ""
+
+
 def _download(entry: CatalogEntry, file: CatalogFile, target: Path, progress: ProgressFactory | None) -> None:
-    """Try the addresses of a file in turn until one gives the right content."""
+    """Try the URLs of a file in turn until one returns the right content."""
     import pooch
     import requests.exceptions
 
     pooch.get_logger().setLevel(logging.WARNING)
-    own_mirror = os.environ.get("LABELSIEVE_MIRROR")
-    urls = [f"{own_mirror.rstrip('/')}/{entry.name}/{quote(file.name)}"] if own_mirror else []
+    mirror = os.environ.get("LABELSIEVE_MIRROR")
+    urls = [f"{mirror.rstrip('/')}/{entry.name}/{quote(file.name)}"] if mirror else []
     failures = []
     for url in [*urls, *file.urls]:
         _LOG.info("downloading %s", url)
@@ -194,25 +200,24 @@ def _download(entry: CatalogEntry, file: CatalogFile, target: Path, progress: Pr
         downloader = pooch.HTTPDownloader(progressbar=bar, chunk_size=2**12, timeout=_TIMEOUT)
         try:
             pooch.retrieve(url, f"sha256:{file.sha256}", file.name, target.parent, downloader=downloader)
-            target.chmod(0o644)  # pooch's files are private, but a cache may be shared
-        except requests.exceptions.RequestException as error:  # an OSError too, so it comes first
-            # Only the text of an HTTP error is short.
+            target.chmod(0o644)  # pooch makes private files, but a cache may be shared
+        except requests.exceptions.RequestException as error:  # first, since it is an OSError too
+            # Only HTTP errors have short messages.
             is_http = isinstance(error, requests.exceptions.HTTPError)
             failures.append(f"{url}: {error if is_http else type(error).__name__}")
         except ValueError as error:
-            altered = f" (altered copies are known: {entry.altered})" if entry.altered else ""
-            failures.append(f"{url}: {error}{altered}")
+            failures.append(f"{url}: {error}{_altered_copies(entry)}")
         except OSError as error:
             raise DatasetError(
-                f"{target} cannot be written ({error.strerror or error}); make room or rights there, "
+                f"{target} cannot be written ({error.strerror or error}). Check free space and permissions, "
                 "or set LABELSIEVE_CACHE to another folder."
             ) from error
         else:
             return
         _LOG.warning("download failed: %s", failures[-1])
     raise DatasetError(
-        f"{file.name} of {entry.name!r} could not be downloaded ({'; '.join(failures)}); "
-        f"check the connection, set LABELSIEVE_MIRROR, or put the file at {target}."
+        f"{file.name} of {entry.name!r} could not be downloaded ({'; '.join(failures)}). "
+        f"Check the connection, set LABELSIEVE_MIRROR, or save the file as {target}."
     )
 
 
@@ -223,17 +228,21 @@ def _sha256(path: Path) -> str:
 
 
 def _verify_figures(entry: CatalogEntry, dataset: Dataset) -> None:
-    """Check size and cardinality against the catalogue: the reader, too, may err."""
+    """Check shape and cardinality against the catalogue, to detect errors of the reader."""
     n_samples, n_features = dataset.X.shape
     shape = (n_samples, n_features, len(dataset.label_names))
-    for what, expected, found in zip(("samples", "features", "labels"), entry.shape, shape, strict=True):
+    for name, expected, found in zip(("samples", "features", "labels"), entry.shape, shape, strict=True):
         if expected is not None and found != expected:
-            raise DatasetError(f"{entry.name!r} must have {expected} {what}, got {found}; report this.")
-    for what, mean, labels in (
+            raise DatasetError(
+                f"{entry.name!r} must have {expected} {name}, got {found}. Please report this error."
+            )
+    for name, mean, labels in (
         ("cardinality", entry.cardinality, dataset.Y),
         ("candidate cardinality", entry.candidate_cardinality, dataset.Y_candidates),
     ):
         found_mean = None if labels is None else float(labels.sum(dtype=np.int64)) / n_samples
-        # The catalogue's figures are rounded to three digits.
+        # The catalogue rounds to three digits.
         if mean is not None and (found_mean is None or abs(found_mean - mean) > 0.0005 + 1e-9):
-            raise DatasetError(f"{entry.name!r} must have {what} {mean}, got {found_mean!r}; report this.")
+            raise DatasetError(
+                f"{entry.name!r} must have {name} {mean}, got {found_mean!r}. Please report this error."
+            )

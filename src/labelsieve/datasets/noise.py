@@ -1,4 +1,4 @@
-"""Candidate labels from true ones: the noise models of partial multi-label experiments."""
+"""Noise models that turn true labels into candidate labels."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from labelsieve._numerics.norms import squared_row_norms
 from labelsieve._numerics.sparse import check_structure, dense
 from labelsieve.io.errors import DatasetError
 
-# Cells worked on at a time. Part of the definition: another value gives other (equally good) draws.
+# Number of cells per block. Part of the definition, because another value gives different random draws.
 _BLOCK_CELLS = 2**20
 
-# Similarities are rounded to this many levels, so that one pass over the data can count them.
+# Similarities are rounded to this many levels so that they can be counted in one pass.
 _LEVELS = 4096
 
 _MODELS = ("flip", "relative", "count", "instance")
@@ -35,33 +35,32 @@ def add_candidates(
     X: Any = None,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> Any:
-    """Add irrelevant labels to the true ones, as a careless annotator would.
+    """Add wrong labels to the true ones, as a careless annotator would.
 
-    True labels always stay candidates; only labels a row does not have are added.
+    All true labels remain candidates.
 
     Parameters
     ----------
     Y : array-like or sparse matrix of shape (n_samples, n_labels)
         True labels, 0/1.
     model : {"flip", "relative", "count", "instance"}, default="flip"
-        How many labels a row receives, and which.
+        Noise model, where an irrelevant label is a label that is not true.
 
         - ``"flip"``: every irrelevant label becomes a candidate with probability `rate`.
-        - ``"relative"``: ``round(rate * t)`` irrelevant labels for a row with ``t`` true ones
-          (halves to the even number; a row without true labels receives none).
-        - ``"count"``: `rate` irrelevant labels for every row.
-        - ``"instance"``: every irrelevant label becomes a candidate with a probability that grows with
-          how much the row looks like the rows that have the label; the mean probability is `rate`
-          (see Notes).
+        - ``"relative"``: a row with ``t`` true labels gets ``round(rate * t)`` irrelevant labels. Halves
+          are rounded to even, and a row without true labels gets none.
+        - ``"count"``: every row gets `rate` irrelevant labels.
+        - ``"instance"``: every irrelevant label becomes a candidate with a probability that increases with
+          the similarity of the row to the rows with this label. The mean probability is `rate` (see Notes).
 
-        A row that has fewer irrelevant labels than it should receive gets them all.
+        A row with too few irrelevant labels gets all of them.
     rate : float or int, default=0.2
-        Share in [0, 1] (``"flip"``, ``"instance"``), factor >= 0 (``"relative"``) or number of labels
+        Probability in [0, 1] (``"flip"``, ``"instance"``), factor >= 0 (``"relative"``) or number of labels
         (``"count"``, an integer).
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
-        Features; needed by ``model="instance"`` and refused by the others.
+        Features. Required for ``model="instance"``, and must be None for the other models.
     random_state : int, numpy Generator, numpy RandomState or None, default=None
-        The same seed gives the same candidates, whether `Y` is dense or sparse.
+        Seed. The same seed gives the same candidates for dense and sparse `Y`.
 
     Returns
     -------
@@ -70,15 +69,14 @@ def add_candidates(
 
     Notes
     -----
-    With ``model="instance"`` the similarity of row ``i`` and label ``j`` is the cosine between the
-    standardised row and the mean of the standardised rows that have the label (0 where either is
-    undefined). The probability is ``1 / (1 + exp(-(b + z)))``, where ``z`` is the similarity in standard
-    deviations over all irrelevant pairs: one standard deviation multiplies the odds by e. The offset ``b``
-    makes the mean probability over the irrelevant pairs equal to `rate`.
+    With ``model="instance"``, the similarity of row ``i`` and label ``j`` is the cosine between the
+    standardised row and the mean of the standardised rows with this label, or 0 if it is undefined. The
+    probability is ``1 / (1 + exp(-(b + z)))``, where ``z`` is the similarity, standardised over all
+    irrelevant pairs. An increase by one standard deviation multiplies the odds by e. The offset ``b`` is
+    chosen so that the mean probability over the irrelevant pairs is `rate`.
 
-    The first three models take time and memory proportional to the candidates that come out; nothing of
-    the full ``n_samples x n_labels`` size is made from a sparse `Y`. ``"instance"`` looks at every pair,
-    in blocks of rows.
+    The first three models take time and memory proportional to the number of candidates, and do not convert
+    a sparse `Y` to a dense matrix. ``"instance"`` computes every pair, in blocks of rows.
 
     Examples
     --------
@@ -92,16 +90,16 @@ def add_candidates(
     True
     """
     if model not in _MODELS:
-        raise ValueError(f"model must be one of {', '.join(_MODELS)}. Got {model!r}.")
+        raise ValueError(f"model must be one of {', '.join(_MODELS)}, got {model!r}.")
     _check_rate(model, rate)
     if model == "instance" and X is None:
-        raise ValueError("model='instance' needs the features: pass X.")
+        raise ValueError("X must not be None for model='instance'. Pass the features.")
     if model != "instance" and X is not None:
-        raise ValueError(f"X is used by model='instance' only. Got model={model!r} with X; leave X out.")
+        raise ValueError(f"X must be None for model={model!r}. Only model='instance' uses features.")
     check_structure(Y, "Y")
     check_structure(X, "X")
     container, truth = _check_labels(Y)
-    # A child stream: labels that were themselves drawn from the same seed must not meet their own numbers.
+    # Use a child stream so that labels drawn with the same seed are independent of the noise.
     rng = as_generator(random_state).spawn(1)[0]
 
     if model == "instance":
@@ -110,7 +108,7 @@ def add_candidates(
         n_true = np.diff(truth.indptr)
         available = truth.shape[1] - n_true
         if model == "flip":
-            counts = rng.binomial(available, rate)  # how many independent flips succeed
+            counts = rng.binomial(available, rate)
         elif model == "relative":
             counts = np.minimum(np.rint(rate * n_true), available).astype(np.int64)
         else:
@@ -129,19 +127,18 @@ def add_candidates(
 def draw_distinct(
     counts: np.ndarray, available: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw for every row i a uniform set of ``counts[i]`` distinct numbers below ``available[i]``.
+    """Draw a uniform set of ``counts[i]`` distinct integers below ``available[i]`` for every row i.
 
-    Returns the pairs (row, number) sorted by row, then number. Time and memory are proportional to
-    the pairs returned.
+    Returns the pairs (row, integer), sorted. Time and memory are proportional to the number of pairs.
     """
-    # More than half: drawing the ones to leave out keeps the number of repeated draws small.
+    # For more than half of the integers, draw those to leave out, to avoid many repeated draws.
     invert = 2 * counts > available
     missing = np.where(invert, available - counts, counts)
     width = int(available.max(initial=0)) + 1
     taken = np.empty(0, dtype=np.int64)
     while missing.any():
         rows = np.repeat(np.arange(len(counts)), missing)
-        # Drawing until enough distinct numbers are in is uniform over sets, by symmetry.
+        # By symmetry, drawing until there are enough distinct integers is uniform over sets.
         drawn = np.sort(rows * width + rng.integers(0, available[rows]))  # np.unique is far slower here
         drawn = drawn[(np.diff(drawn, prepend=-1) > 0) & ~_contained(drawn, taken)]
         missing = missing - np.bincount(drawn // width, minlength=len(counts))
@@ -154,7 +151,7 @@ def draw_distinct(
 
 
 def _contained(keys: np.ndarray, sorted_keys: np.ndarray) -> np.ndarray:
-    """Tell which keys occur among sorted ones."""
+    """Return which keys occur in the sorted keys."""
     if not len(sorted_keys):
         return np.zeros(len(keys), dtype=bool)
     place = np.searchsorted(sorted_keys, keys)
@@ -163,7 +160,7 @@ def _contained(keys: np.ndarray, sorted_keys: np.ndarray) -> np.ndarray:
 
 
 def _all_pairs(lengths: np.ndarray, width: int) -> np.ndarray:
-    """Return the key ``row * width + number`` of every number below ``lengths[row]``, in order."""
+    """Return the keys ``row * width + i`` of all ``i < lengths[row]``, in order."""
     starts = np.cumsum(lengths) - lengths
     rows = np.repeat(np.arange(len(lengths)), lengths)
     keys: np.ndarray = rows * width + np.arange(len(rows)) - starts[rows]
@@ -171,52 +168,52 @@ def _all_pairs(lengths: np.ndarray, width: int) -> np.ndarray:
 
 
 def _check_rate(model: str, rate: float) -> None:
-    """Refuse a rate that means nothing in this model."""
+    """Raise if the rate is invalid for the model."""
     if isinstance(rate, bool) or not isinstance(rate, Real):
-        raise ValueError(f"rate must be a number. Got {rate!r}.")
+        raise ValueError(f"rate must be a number, got {rate!r}.")
     if model == "count":
         if not isinstance(rate, Integral) or rate < 0:
-            raise ValueError(f"rate must be an integer >= 0 for model='count'. Got {rate!r}.")
+            raise ValueError(f"rate must be an integer >= 0 for model='count', got {rate!r}.")
     elif model == "relative":
         if not 0 <= rate < np.inf:
-            raise ValueError(f"rate must be finite and >= 0 for model='relative'. Got {rate!r}.")
+            raise ValueError(f"rate must be finite and >= 0 for model='relative', got {rate!r}.")
     elif not 0 <= rate <= 1:
-        raise ValueError(f"rate must lie in [0, 1] for model={model!r}. Got {rate!r}.")
+        raise ValueError(f"rate must be in [0, 1] for model={model!r}, got {rate!r}.")
 
 
 def _check_labels(Y: Any) -> tuple[Any, sp.csr_array]:
-    """Return Y as ndarray or sparse, and its true pairs as a canonical CSR pattern of its own."""
+    """Return Y as an ndarray or sparse matrix, and a canonical CSR copy."""
     container = Y if sp.issparse(Y) else np.asarray(Y)
     if container.ndim != 2:
         raise DatasetError(
-            f"Y must be a 0/1 matrix of shape (n_samples, n_labels). Got {container.ndim} dimension(s). "
+            f"Y must be a 0/1 matrix of shape (n_samples, n_labels), got {container.ndim} dimension(s). "
             "One-hot encode classes first."
         )
     if container.dtype.kind not in "buif":
-        raise DatasetError(f"Y must hold the numbers 0 and 1. Got dtype {str(container.dtype)!r}.")
+        raise DatasetError(f"Y must contain the numbers 0 and 1, got dtype {str(container.dtype)!r}.")
     truth = sp.csr_array(container, copy=True)
     truth.sum_duplicates()
     truth.eliminate_zeros()
     if not is_binary(truth.data):
         odd = truth.data[truth.data != 1][0].item()
-        raise DatasetError(f"Y must hold only 0 and 1. Got {odd!r}. Threshold the labels first.")
+        raise DatasetError(f"Y must contain only 0 and 1, got {odd!r}. Threshold the labels first.")
     return container, truth
 
 
 def _outside(
     truth: sp.csr_array, counts: np.ndarray, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Draw ``counts[i]`` labels that row i does not have; yields (rows, columns) block by block."""
+    """Draw ``counts[i]`` labels that row i does not have, and yield (rows, columns) block by block."""
     n_labels = truth.shape[1]
     indptr = truth.indptr.astype(np.int64)
-    # Blocks by what they will hold, so that neither many rows nor many labels cost memory.
+    # Blocks are limited by the number of their labels, so many rows or many labels need little memory.
     block_of_row = np.cumsum(counts + np.diff(indptr) + 1) // _BLOCK_CELLS
     edges = np.flatnonzero(np.diff(block_of_row, prepend=-1, append=-1))
     for start, stop in pairwise(edges):
         sizes = np.diff(indptr[start : stop + 1])
         rows, ranks = draw_distinct(counts[start:stop], n_labels - sizes, rng)
-        # The r-th absent label is r + (number of present labels before it); label t at place p of its
-        # row has t - p absent labels before it.
+        # The r-th absent label is r + (number of present labels before it). A label t that is the p-th of
+        # its row has t - p absent labels before it.
         columns = truth.indices[indptr[start] : indptr[stop]].astype(np.int64)
         row_of = np.repeat(np.arange(stop - start), sizes)
         first = indptr[start:stop] - indptr[start]
@@ -229,16 +226,16 @@ def _outside(
 def _confuse_alike(
     truth: sp.csr_array, X: Any, rate: float, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Draw labels a row looks like but does not have; yields (rows, columns) block by block."""
-    # Imported here: the other models, and whoever only reads files, need not wait for it.
+    """Draw labels of similar rows, and yield (rows, columns) block by block."""
+    # Imported here because it is slow and the other models do not need it.
     from sklearn.preprocessing import StandardScaler
     from sklearn.utils import check_array
 
     X = check_array(X, accept_sparse="csr", dtype=np.float64)
     n_samples, n_labels = truth.shape
     if X.shape[0] != n_samples:
-        raise DatasetError(f"X and Y must have the same number of rows. Got {X.shape[0]} and {n_samples}.")
-    # Centring would fill a sparse X, so there the centre is subtracted from the products instead.
+        raise DatasetError(f"X and Y must have the same number of rows, got {X.shape[0]} and {n_samples}.")
+    # Centring would make a sparse X dense, so the centre is subtracted from its products instead.
     scaler = StandardScaler(with_mean=not sp.issparse(X)).fit(X)
     Z = scaler.transform(X)
     center = scaler.mean_ / scaler.scale_ if sp.issparse(X) else np.zeros(X.shape[1])
@@ -266,7 +263,7 @@ def _confuse_alike(
 
 
 def _probability_by_level(frequency: np.ndarray, rate: float) -> np.ndarray:
-    """Return logistic probabilities that grow with the level and have mean `rate` over the pairs counted."""
+    """Return logistic probabilities that increase with the level and have the mean `rate` over all pairs."""
     from scipy.optimize import brentq
 
     total = frequency.sum()
@@ -288,7 +285,7 @@ def _probability_by_level(frequency: np.ndarray, rate: float) -> np.ndarray:
 
 
 def _union(truth: sp.csr_array, extra: Iterator[tuple[np.ndarray, np.ndarray]]) -> sp.csr_array:
-    """Add absent pairs, which come in row order, to a CSR pattern."""
+    """Add pairs in row order to a CSR matrix."""
     counts = np.zeros(truth.shape[0] + 1, dtype=np.int64)
     parts = [np.empty(0, dtype=truth.indices.dtype)]
     for rows, columns in extra:

@@ -1,4 +1,4 @@
-"""Problems with a known answer: planted features, true labels and candidate labels."""
+"""Synthetic problems with known informative features, true labels and candidate labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labelsieve._numerics.sparse import dense
 from labelsieve.datasets.noise import add_candidates, draw_distinct
 from labelsieve.io.dataset import Dataset
 
-# Relative error of a redundant feature; small enough to keep it a near copy, large enough to break ties.
+# Relative error of redundant features: small enough for near copies, large enough to break ties.
 _REDUNDANT_ERROR = 0.05
 
 
@@ -36,12 +36,12 @@ def make_pml(
 ) -> tuple[Any, ...]:
     """Make a partial multi-label problem in which the informative features are known.
 
-    A label's score is a weighted sum of *all* informative features, each standardised: the weight of
-    feature ``f`` has a magnitude between 0.75 and 1.25, the same for every label, and a sign of its own
-    for every label. A label is true where its score is among the highest `label_density` of the rows;
-    a row that would have no label gets the one it comes closest to (unless there is only one label).
-    So every informative feature tells something about every label, alone and together with the others,
-    and no other feature tells anything unless it is redundant.
+    The score of a label is a weighted sum of *all* standardised informative features. The magnitude of
+    the weight of a feature is between 0.75 and 1.25 and the same for every label, but the sign may differ
+    between labels. A label is true in the fraction `label_density` of the rows with the highest scores. If
+    a row would have no label and there are several labels, it gets the label that is closest to its
+    threshold. Thus every informative feature is relevant to every label, alone and in combination with the
+    others. Other features are irrelevant unless they are redundant.
 
     Parameters
     ----------
@@ -53,24 +53,26 @@ def make_pml(
         Number of features that are noisy weighted means of two informative ones.
         The remaining features are independent of the labels.
     label_density : float in (0, 1), default=0.3
-        Share of the rows in which a label is true (slightly more, as no row stays without label).
+        Fraction of rows in which a label is true. The actual fraction is slightly larger because every row
+        gets a label.
     label_correlation : float in [0, 1], default=0.3
-        Expected correlation between the scores of two labels: 0 gives labels that are unrelated on
-        average, 1 gives labels that differ only in the rows that were completed.
+        Expected correlation between the scores of two labels. With 0, labels are uncorrelated on average.
+        With 1, they differ only in the rows that would have had no label.
     noise : float or int, default=0.2
         Rate of the candidate noise.
     noise_model : {"flip", "relative", "count", "instance"}, default="flip"
-        How irrelevant labels become candidates, see :func:`add_candidates`.
+        Noise model for candidate labels, see :func:`add_candidates`.
     density : float in (0, 1], default=1.0
-        Share of the entries of X that are not zero (redundant features have up to twice as many).
+        Fraction of nonzero entries of X. Redundant features have up to twice as many.
     sparse : bool, default=False
-        Return X and the label matrices as CSR arrays. The numbers are those of the dense problem.
+        If True, return X and the label matrices as CSR arrays with the same values.
     shuffle : bool, default=True
-        Mix the features. Otherwise the informative come first, then the redundant, then the rest.
+        If True, permute the features. Otherwise, the informative features come first, then the redundant
+        ones, then the rest.
     return_truth : bool, default=False
-        Also return the true labels and the informative features.
+        If True, also return the true labels and the informative features.
     random_state : int, numpy Generator or None, default=None
-        Seed.
+        Seed of the problem.
 
     Returns
     -------
@@ -79,9 +81,9 @@ def make_pml(
     Y : ndarray or csr_array of shape (n_samples, n_labels)
         Candidate labels, 0/1.
     Y_true : ndarray or csr_array of shape (n_samples, n_labels)
-        True labels; at least one in every row if there are two or more. Only if `return_truth`.
+        True labels. Every row has at least one if `n_labels` is at least 2. Only if `return_truth` is True.
     informative : ndarray of shape (n_informative,)
-        Indices of the informative features, ascending. Only if `return_truth`.
+        Indices of the informative features, ascending. Only if `return_truth` is True.
 
     Examples
     --------
@@ -102,21 +104,21 @@ def make_pml(
         ("n_redundant", n_redundant, 0),
     ):
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-            raise ValueError(f"{name} must be an integer >= {least}. Got {value!r}.")
+            raise ValueError(f"{name} must be an integer >= {least}, got {value!r}.")
     if n_informative + n_redundant > n_features:
         raise ValueError(
-            f"n_informative + n_redundant must be at most n_features={n_features!r}. "
-            f"Got {n_informative!r} + {n_redundant!r}."
+            f"n_informative + n_redundant must be at most n_features={n_features!r}, "
+            f"got {n_informative!r} + {n_redundant!r}."
         )
-    for name, share, holds, interval in (
+    for name, fraction, is_valid, interval in (
         ("label_density", label_density, lambda value: 0 < value < 1, "(0, 1)"),
         ("label_correlation", label_correlation, lambda value: 0 <= value <= 1, "[0, 1]"),
         ("density", density, lambda value: 0 < value <= 1, "(0, 1]"),
     ):
-        if isinstance(share, bool) or not isinstance(share, Real) or not holds(share):
-            raise ValueError(f"{name} must be a number in {interval}. Got {share!r}.")
+        if isinstance(fraction, bool) or not isinstance(fraction, Real) or not is_valid(fraction):
+            raise ValueError(f"{name} must be a number in {interval}, got {fraction!r}.")
 
-    # One stream for each part, so that e.g. more noise or more features leave the others as they were.
+    # Every part has its own random stream, so changing e.g. the noise does not change the other parts.
     streams = as_generator(random_state).spawn(5)
     X_informative = dense(_entries(n_samples, n_informative, density, streams[0]))
     X_redundant = _redundant(X_informative, n_redundant, streams[1])
@@ -146,7 +148,7 @@ def make_pml(
 
 
 def load_planted() -> Dataset:
-    """Make a small problem with eight informative features of sixty, always the same; its labels hold no noise."""
+    """Make a fixed small problem with 8 informative features of 60, and labels without noise."""
     X, _, Y, _ = make_pml(
         300, 60, n_informative=8, n_labels=8, label_density=0.25, return_truth=True, random_state=0
     )
@@ -154,7 +156,7 @@ def load_planted() -> Dataset:
 
 
 def _entries(n_samples: int, n_features: int, density: float, rng: np.random.Generator) -> Any:
-    """Draw independent entries: uniform in (0, 1] with probability `density`, else zero (then CSR)."""
+    """Draw entries that are uniform in (0, 1] with probability `density`, else zero. Sparse if density < 1."""
     if density == 1:
         return 1.0 - rng.random((n_samples, n_features))
     width = np.full(n_samples, n_features)
@@ -166,7 +168,7 @@ def _entries(n_samples: int, n_features: int, density: float, rng: np.random.Gen
 
 
 def _redundant(X_informative: np.ndarray, n_redundant: int, rng: np.random.Generator) -> np.ndarray:
-    """Mix two informative features into every redundant one, with an error that keeps zeros zero."""
+    """Make features that are means of two informative ones with multiplicative noise, which keeps zeros."""
     n_samples, n_informative = X_informative.shape
     first = rng.integers(0, n_informative, size=n_redundant)
     step = rng.integers(1, max(2, n_informative), size=n_redundant)
@@ -181,11 +183,11 @@ def _redundant(X_informative: np.ndarray, n_redundant: int, rng: np.random.Gener
 def _labels(
     X_informative: np.ndarray, n_labels: int, density: float, correlation: float, rng: np.random.Generator
 ) -> np.ndarray:
-    """Label the rows with the highest scores, whose weights agree in sign as often as `correlation` asks."""
+    """Label the rows with the highest scores. The correlation sets how often the signs of weights agree."""
     n_informative = X_informative.shape[1]
     magnitude = rng.uniform(0.75, 1.25, size=(n_informative, 1))
     shared_sign = rng.choice([-1.0, 1.0], size=(n_informative, 1))
-    # Two labels that take the shared sign with probability p each agree with mean (2p - 1)^2.
+    # If labels take the shared sign with probability p, the expected product of two signs is (2p - 1)^2.
     follows = rng.random((n_informative, n_labels)) < (1 + np.sqrt(correlation)) / 2
     weights = magnitude * shared_sign * np.where(follows, 1.0, -1.0)
     deviation = X_informative.std(axis=0)
@@ -195,7 +197,7 @@ def _labels(
     Y_true: np.ndarray = (margin > 0).astype(np.int64)
     if n_labels > 1:
         empty = ~Y_true.any(axis=1)
-        # Labels with the same weights tie, up to rounding; chance decides, or the first would get every row.
+        # Break ties between labels with the same weights at random. Otherwise the first would get every row.
         closeness = margin[empty] + 1e-9 * rng.random((empty.sum(), n_labels))
         Y_true[empty, closeness.argmax(axis=1)] = 1
     return Y_true
