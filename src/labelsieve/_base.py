@@ -1,7 +1,7 @@
-"""The contract of every selector: validation in, scores and ranking out.
+"""Base classes of all selectors, and the validation of their parameters and data.
 
-A method is a subclass with parameters and one ``_solve``; see `CONTRIBUTING.md`. This is the only file that
-knows private names of scikit-learn.
+A method is a subclass with parameters and one ``_solve`` method, see `CONTRIBUTING.md`. No other file uses
+private names of scikit-learn.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ __all__ = [
     "take_rows",
 ]
 
-#: Constraints of a weight, of a weight that must not vanish, and of a number of things.
+#: Constraints of a non-negative weight, a positive weight and a count.
 NON_NEGATIVE: list[Any] = [Interval(Real, 0, None, closed="left")]
 POSITIVE: list[Any] = [Interval(Real, 0, None, closed="neither")]
 COUNT: list[Any] = [Interval(Integral, 1, None, closed="left")]
 
-#: Methods that take rows in blocks, for those that must say that they do not.
+#: Methods that accept rows in blocks, listed in the errors of those that do not.
 TAKES_BLOCKS = ("EvidenceSelector", "GMM", "PMLFSMIR", "RFS", "RandomRanking", "SumF", "SumMI")
 
-#: Rows of the table of a fitted selector in a notebook.
+#: Maximum number of rows in the notebook table of a fitted selector.
 _ROWS_SHOWN = 10
 
-#: How scikit-learn validates features and labels.
+#: Options of scikit-learn's validation of features and labels.
 _TABLE: dict[str, Any] = {
     "multi_output": True,
     "accept_sparse": ("csr", "csc"),
@@ -82,45 +82,46 @@ _TABLE: dict[str, Any] = {
 
 @dataclass(eq=False, repr=False)
 class BaseSelector(SelectorMixin, BaseEstimator):
-    """Base of all selectors; a subclass writes ``_solve(X, Y) -> SolverResult``.
+    """Base class of all selectors. Subclasses define ``_solve(X, Y) -> SolverResult``.
 
-    The base checks parameters and data, sets the fitted attributes and makes the subclass a scikit-learn selector:
-    ``transform``, names of features, data frames, sparse matrices, pipelines.
+    The base class checks parameters and data, sets the fitted attributes, and makes the subclass a
+    scikit-learn selector with ``transform``, feature names, dataframes, sparse matrices and pipelines.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        How many features to keep: a number, a share in (0, 1], or None for half of them.
+        Number of features to keep: an integer, a fraction in (0, 1], or None for half of them.
 
     Attributes
     ----------
     scores_ : ndarray of shape (n_features,)
-        What ``_solve`` returned; larger is better.
+        Scores returned by ``_solve``. Larger is better.
     ranking_ : ndarray of shape (n_features,)
-        Place of every feature, 1 is best.
+        Rank of every feature (1 is best).
     n_features_ : int
-        How many features are kept.
+        Number of selected features.
     label_names_in_ : ndarray of shape (n_labels,)
-        Names of the labels: those of the columns, or y0, y1 and so on.
+        Names of the labels: the column names, or y0, y1 and so on.
 
     See Also
     --------
-    SolverResult : What ``_solve`` returns.
-    iterate : The loop of a method that descends an objective.
-    check_selector : Check that a method keeps the contract of this package.
+    SolverResult : Return value of ``_solve``.
+    iterate : Loop for methods that descend an objective.
+    check_selector : Check that a method meets the contract of this package.
 
     Notes
     -----
-    ``_solve`` gets a validated ``X``, float32 or float64, dense, CSR or CSC, and the 0/1 matrix ``Y`` of candidates,
-    dense or CSR; it changes neither, and its scores have the type of ``X``.
+    ``_solve`` receives a validated ``X`` (float32 or float64; dense, CSR or CSC) and the 0/1 candidate
+    matrix ``Y`` (dense or CSR). It must modify neither, and return scores with the dtype of ``X``.
 
-    A parameter of the subclass is stored by its ``__init__`` under its own name, or is a keyword-only field of a
-    dataclass with ``eq=False, repr=False``. It is declared in ``_parameter_constraints`` as in scikit-learn: a list of
-    types and of values such as None, of which one must fit. ``_solve`` checks everything else.
+    A parameter of the subclass is either set by its ``__init__`` under its own name, or a keyword-only
+    field of a dataclass with ``eq=False, repr=False``. Declare it in ``_parameter_constraints`` as in
+    scikit-learn, with a list of allowed types, intervals and values. ``_solve`` checks everything else.
 
     Examples
     --------
-    Features by how far their mean over a label's candidates lies from that of all rows:
+    Score features by the distance between their mean over a label's candidates and their mean over all
+    rows:
 
     >>> from numbers import Real
     >>> import numpy as np
@@ -143,7 +144,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_features_to_select": [None, *COUNT, Interval(RealNotInt, 0, 1, closed="right")],
-        # Parameters that many methods have.
+        # Constraints of parameters that many methods share.
         "n_neighbors": COUNT,
         "max_iter": COUNT,
         "tol": NON_NEGATIVE,
@@ -151,20 +152,20 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    #: Whether another number of features changes their order, not only where it is cut.
+    #: True if the order of the features depends on the number of features to select.
     ranking_depends_on_size: ClassVar[bool] = False
 
-    #: Whether ``coef_`` scores the labels by itself, from features that ``scale="minmax"`` brought to [0, 1].
+    #: True if ``coef_`` alone scores the labels, from features scaled to [0, 1] with ``scale="minmax"``.
     weights_score_labels: ClassVar[bool] = False
 
-    #: Checks of `labelsieve.contract` that a method cannot pass -> the reason.
+    #: Names of the checks of `labelsieve.contract` that a method cannot pass, with the reasons.
     _expected_failed_checks: ClassVar[dict[str, str]] = {}
 
     n_features_to_select: int | float | str | None = None
 
     @abstractmethod
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
-        """Score the features of a validated ``X`` for the 0/1 matrix ``Y``; each may be dense or sparse."""
+        """Score the features of a validated ``X`` for the 0/1 matrix ``Y``. Both may be sparse."""
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any) -> Self:
@@ -175,11 +176,11 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
             Features. float32 stays float32, CSR and CSC stay sparse.
         y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
-            Candidate labels: 1 where the label is a candidate of the row, 0 where it certainly does not
-            apply. A row without candidates is allowed: it says that no label applies. One-dimensional ``y``,
-            and a single column with other discrete values than 0 and 1, are read as classes and one-hot
-            encoded. A sequence of sets, or of lists with strings, holds the tags of every row; ``label_names_in_``
-            are then all tags, sorted.
+            Candidate labels: 1 if the label is a candidate of the row, 0 if it certainly does not apply. A
+            row may have no candidates, which means that no label applies. One-dimensional ``y``, or a single
+            column with discrete values other than 0 and 1, is treated as classes and one-hot encoded. You can
+            also pass the tags of every row, as a sequence of sets or of lists with strings.
+            ``label_names_in_`` then holds all tags in sorted order.
 
         Returns
         -------
@@ -188,8 +189,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
 
         Notes
         -----
-        Some methods also take dask arrays and dataframes, whose blocks of rows are read one after the other, or
-        stay on the cluster of an active `distributed.Client`; `docs/guide/scale.md` says which and how.
+        Some methods also accept dask arrays and dataframes. Their blocks of rows are read one at a time, or
+        stay on the cluster of an active `distributed.Client`. See `docs/guide/scale.md` for details.
         """
         if is_lazy(X):
             with _progress_log(getattr(self, "verbose", 0)):
@@ -202,7 +203,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         return self._store(result, n_selected)
 
     def _solve_lazy(self, X: Any, y: Any) -> tuple[SolverResult, int]:
-        """Score the features of dask collections, and say how many to select; most methods cannot."""
+        """Score the features of dask collections, and return the number to select. Most methods raise."""
         raise needs_all_rows(type(self).__name__, X, f"one of: {', '.join(TAKES_BLOCKS)}")
 
     def transform(self, X: Any) -> Any:
@@ -211,12 +212,12 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, dataframe, sparse matrix, dask collection} of shape (n_samples, n_features)
-            Features, the columns those of ``fit``.
+            Features with the same columns as in ``fit``.
 
         Returns
         -------
         X_selected : {ndarray, dataframe, sparse matrix, dask collection} of shape (n_samples, n_features_)
-            The selected columns; lazy if ``X`` is.
+            Selected columns. Lazy if ``X`` is.
         """
         if is_lazy(X):
             return self._transform_lazy(X)
@@ -224,26 +225,27 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         return super().transform(X)
 
     def _transform_lazy(self, X: Any) -> Any:
-        """Keep the selected columns of a dask array or dataframe, which stays lazy."""
+        """Keep the selected columns of a dask array or dataframe without computing it."""
         support = self.get_support(indices=True)
         if X.shape[1] != self.n_features_in_:
             raise ValueError(
-                f"X must have the {self.n_features_in_} features of fit. Got {X.shape[1]}. Pass the same columns."
+                f"X must have {self.n_features_in_} features as in fit, got {X.shape[1]}. "
+                f"Pass the same columns."
             )
         return X.iloc[:, support] if hasattr(X, "iloc") else X[:, support]
 
     def inverse_transform(self, X: Any) -> Any:
-        """Put selected features back into their columns, zeros into the others.
+        """Restore the original columns, with zeros for features that were not selected.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features_)
-            The selected columns.
+            Selected columns.
 
         Returns
         -------
         X_original : {ndarray, sparse matrix} of shape (n_samples, n_features)
-            Features with zeros where a column was not selected.
+            Features with zeros in the columns that were not selected.
         """
         check_structure(X, "X")
         return super().inverse_transform(X)
@@ -251,21 +253,21 @@ class BaseSelector(SelectorMixin, BaseEstimator):
     def _iterate(
         self, step: Callable[[Any], tuple[Any, float]], state: Any, value: float, **options: int
     ) -> tuple[Any, np.ndarray, bool]:
-        """Repeat a step until ``tol`` or ``max_iter`` ends the loop; see `iterate`."""
+        """Repeat a step until ``tol`` or ``max_iter`` ends the loop. See `iterate`."""
         return iterate(step, state, value, max_iter=self.max_iter, tol=self.tol, **options)
 
     def _n_selected(self, n_features: int) -> int:
-        """Turn ``n_features_to_select`` into a number of columns."""
+        """Convert ``n_features_to_select`` to a number of columns."""
         wanted = self.n_features_to_select
-        # "auto": the method says in its result how many; until then, all.
+        # With "auto", the result of the method contains the number.
         return n_features if isinstance(wanted, str) else count_selected(wanted, n_features, "features")
 
-    def _settled_params(self) -> dict[str, Any]:
-        """Return parameters that fix the choices this fit made automatically."""
+    def _resolved_params(self) -> dict[str, Any]:
+        """Return parameters that fix the automatic choices of this fit."""
         return {"n_features_to_select": self.n_features_}
 
     def _store(self, result: SolverResult, n_selected: int) -> Self:
-        """Turn a solver's result into fitted attributes, and warn if it did not converge or is all 0."""
+        """Set the fitted attributes. Warn if the solver did not converge or all scores are 0."""
         scores = result.scores
         order = np.argsort(-scores, kind="stable")
         self.scores_ = scores
@@ -279,14 +281,14 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             self.n_iter_ = max(1, len(result.objective) - 1)
         if not result.converged:
             warnings.warn(
-                f"{type(self).__name__} did not converge within its iterations. Increase max_iter or tol.",
+                f"{type(self).__name__} did not converge in max_iter iterations. Increase max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
         if not scores.any():
             warnings.warn(
-                f"{type(self).__name__} gave every feature the score 0, so the ranking is the column order. "
-                f"Lower the sparsity weight, or check that features and labels vary.",
+                f"{type(self).__name__} gave all features a score of 0 and ranks them in column order. "
+                f"Decrease the sparsity weight, or check that features and labels vary.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -298,7 +300,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
 
     @property
     def _repr_html_(self) -> Callable[[], str]:
-        # A property as in scikit-learn, where it is missing if diagrams are switched off.
+        # A property, as in scikit-learn, which raises AttributeError if diagrams are switched off.
         diagram = super()._repr_html_
         return lambda: diagram() + self._findings_html()
 
@@ -309,7 +311,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         return shown
 
     def _findings_html(self) -> str:
-        """Return what follows scikit-learn's diagram of a fitted selector."""
+        """Return the table that follows scikit-learn's diagram of a fitted selector."""
         return RankedFeatures.of(self).to_html() if hasattr(self, "ranking_") else ""
 
     def __sklearn_tags__(self) -> Tags:
@@ -322,11 +324,11 @@ class BaseSelector(SelectorMixin, BaseEstimator):
 
 
 class BlockSelector(BaseSelector):
-    """Base of selectors that take the rows in blocks; a subclass writes ``_solve_rows(problem) -> SolverResult``."""
+    """Base class of selectors that accept rows in blocks. Subclasses define ``_solve_rows(problem)``."""
 
     @abstractmethod
     def _solve_rows(self, problem: RowProblem) -> SolverResult:
-        """Score the features of a checked problem whose rows lie in blocks."""
+        """Score the features of a validated problem with rows in blocks."""
 
     def _solve(self, X: Matrix, Y: Matrix) -> SolverResult:
         return self._solve_rows(in_memory(X, Y))
@@ -346,18 +348,18 @@ class BlockSelector(BaseSelector):
         return self._solve_rows(problem), n_selected
 
 
-def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) -> tuple[Matrix, Matrix]:
-    """Validate features and candidates of any kind; sets what every estimator notes about them.
+def validate_problem(estimator: Any, X: Any, y: Any, *, min_samples: int = 2) -> tuple[Matrix, Matrix]:
+    """Validate features and candidates of any kind, and set the attributes that describe them.
 
-    Returns ``X`` as float32 or float64, dense, CSR or CSC, and the 0/1 matrix ``Y``, dense or CSR. Set are
-    ``n_features_in_`` and ``feature_names_in_`` as in scikit-learn, ``label_names_in_``, and ``classes_``: the values
-    that a one-hot encoded y held, for methods that predict; None for candidate matrices.
+    Return ``X`` as float32 or float64 (dense, CSR or CSC) and the 0/1 matrix ``Y`` (dense or CSR). Set
+    ``n_features_in_`` and ``feature_names_in_`` as in scikit-learn, ``label_names_in_``, and ``classes_``,
+    the values of a one-hot encoded ``y``, or None for candidate matrices.
     """
     y, tags = binarize_tags(y)
     label_names = tags or column_names(y)
     check_structure(X, "X")
     check_structure(y, "y")
-    X, y = validate_data(estimator, X, y, **{**_TABLE, "ensure_min_samples": least_samples})
+    X, y = validate_data(estimator, X, y, **{**_TABLE, "ensure_min_samples": min_samples})
     X = canonical(X)
     Y, class_names = check_candidates(y)
     estimator.classes_ = None if class_names is None else np.unique(y)
@@ -370,7 +372,7 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, least_samples: int = 2) 
 
 
 def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
-    """Return features and 0/1 candidates as `BaseSelector.fit` reads them, for functions that fit nothing."""
+    """Validate features and candidates as in `BaseSelector.fit`, for functions without an estimator."""
     y, _ = binarize_tags(y)
     check_structure(X, "X")
     check_structure(y, "y")
@@ -379,7 +381,7 @@ def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
 
 
 def check_parameters(estimator: BaseEstimator) -> None:
-    """Raise if the constraints of an estimator do not allow its parameters."""
+    """Raise if the parameters of an estimator violate their constraints."""
     estimator._validate_params()
 
 
@@ -391,15 +393,16 @@ def reject_lazy(name: str, *tables: Any) -> None:
 
 
 def needs_all_rows(name: str, table: Any, otherwise: str) -> TypeError:
-    """Return the error for a dask collection that cannot be used."""
+    """Return the error for a dask collection that is not supported."""
     return TypeError(
-        f"{name} needs all rows at once and got a {type(table).__module__.partition('.')[0]} "
-        f"{type(table).__name__.lower()}. Use X.compute() and y.compute() if they fit into memory, or {otherwise}."
+        f"{name} needs all rows in memory, got a {type(table).__module__.partition('.')[0]} "
+        f"{type(table).__name__.lower()}. Use X.compute() and y.compute() if they fit into memory, "
+        f"or {otherwise}."
     )
 
 
 def count_selected(wanted: Any, total: int, what: str, name: str = "n_features_to_select") -> int:
-    """Turn a number, a share or None for half of all into a number.
+    """Convert an integer, a fraction or None (half) to a number of features.
 
     Examples
     --------
@@ -412,17 +415,18 @@ def count_selected(wanted: Any, total: int, what: str, name: str = "n_features_t
         if 1 <= wanted <= total:
             return int(wanted)
     elif isinstance(wanted, (float, np.floating)) and 0 < wanted <= 1:
-        # Rounded first: 100 times 0.29 is 28.999... in binary.
+        # Round first, because 100 * 0.29 is 28.999... in floating point.
         return max(1, int(round(total * float(wanted), 9)))
     raise ValueError(
-        f"{name} must be from 1 to {total}, the number of {what}, or a share in (0, 1]. Got {wanted!r}."
+        f"{name} must be an integer from 1 to {total}, the number of {what}, or a fraction in (0, 1], "
+        f"got {wanted!r}."
     )
 
 
-def check_count(value: Any, name: str, *, least: int) -> None:
-    """Raise if a value is not an integer of at least ``least``, for functions without constraints."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}. Got {value!r}.")
+def check_count(value: Any, name: str, *, minimum: int) -> None:
+    """Raise if a value is not an integer of at least ``minimum``, for functions without constraints."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
+        raise ValueError(f"{name} must be an integer of at least {minimum}, got {value!r}.")
 
 
 def nonnegative_features(X: Matrix, scale: str | None) -> Matrix:
@@ -438,7 +442,7 @@ def nonnegative_scaling(X: Matrix, scale: str | None) -> Scaling:
 
 
 def scale_nonnegative(problem: RowProblem, scale: str | None) -> None:
-    """Scale the features of rows in blocks for a method with non-negative factors; sparse ones become CSR."""
+    """Scale features in blocks for a method with non-negative factors. Sparse features become CSR."""
     low, high = row_extremes(problem.rows)
     _require_nonnegative(low, scale, is_sparse=problem.is_sparse)
     scaling = None if scale is None else Scaling.between(low, high, is_sparse=problem.is_sparse)
@@ -451,36 +455,35 @@ def _scale_block(X: Matrix, scaling: Scaling | None) -> Matrix:
 
 
 def _require_nonnegative(values: np.ndarray, scale: str | None, *, is_sparse: bool) -> None:
-    """Raise if features are negative and no scaling will shift them; ``values`` include the smallest."""
+    """Raise if ``values``, which contain the minimum, are negative and no scaling will shift them."""
     if (scale is None or is_sparse) and values.size and values.min() < 0:
-        remedy = "use scale='minmax'" if not is_sparse else "shift or clip the negative columns before fit"
+        reason = "it is sparse" if is_sparse else "scale=None"
+        remedy = "Shift or clip the negative columns" if is_sparse else "Use scale='minmax'"
         raise ValueError(
-            f"X must not be negative for this method when it is "
-            f"{'sparse' if is_sparse else 'used unscaled (scale=None)'}. "
-            f"Got a minimum of {values.min():.6g}. To fix it, {remedy}."
+            f"X must not be negative if {reason}, got a minimum of {values.min():.6g}. {remedy}."
         )
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """Return a local generator for scikit-learn's ``random_state``, or the generator itself."""
+    """Convert scikit-learn's ``random_state`` to a generator."""
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(2**31)
     try:
         return np.random.default_rng(random_state)
     except (TypeError, ValueError):
         raise ValueError(
-            f"random_state must be None, an integer of at least 0 or a generator. Got {random_state!r}."
+            f"random_state must be None, a non-negative integer or a generator, got {random_state!r}."
         ) from None
 
 
 def _numbered(n_labels: int) -> list[str]:
-    """Return names for labels without names."""
+    """Return default names for labels."""
     return [f"y{j}" for j in range(n_labels)]
 
 
 @contextmanager
 def _progress_log(verbose: int) -> Iterator[None]:
-    """Log the iterations of one fit, to the terminal if logging is not configured."""
+    """Log the iterations of a fit, to the terminal if logging is not configured."""
     if not verbose:
         yield
         return
@@ -498,7 +501,7 @@ def _progress_log(verbose: int) -> Iterator[None]:
 
 
 class RankedFeatures(NamedTuple):
-    """Names and worth of the features, best first, what that worth is, and how many of them are selected."""
+    """Names and values of the features, best first, with the measure and the number of selected ones."""
 
     names: list[str]
     worth: np.ndarray
@@ -507,9 +510,9 @@ class RankedFeatures(NamedTuple):
 
     @classmethod
     def of(cls, selector: Any, feature_names: Sequence[object] | None = None) -> RankedFeatures:
-        """Take the findings of a fitted selector; without `feature_names`, with the names of the fit."""
+        """Collect the results of a fitted selector. `feature_names` defaults to the names seen in fit."""
         order = np.argsort(selector.ranking_, kind="stable")
-        # Scores that say nothing but the place come with the evidence that led there.
+        # The scores of EvidenceSelector only encode ranks.
         measure = "evidence" if hasattr(selector, "evidence_") else "score"
         worth = selector.evidence_ if measure == "evidence" else selector.scores_
         if feature_names is None:
@@ -519,12 +522,12 @@ class RankedFeatures(NamedTuple):
         return cls([str(feature_names[j]) for j in order], worth[order], measure, int(selector.n_features_))
 
     def to_html(self) -> str:
-        """Return the selected features as a short table."""
+        """Render the selected features as a short table."""
         n_shown = min(self.n_selected, _ROWS_SHOWN)
         n_left = self.n_selected - n_shown
         return html_table(
             f"{self.n_selected} of {len(self.names)} features selected",
-            ("place", "feature", self.measure),
-            [(place + 1, self.names[place], f"{self.worth[place]:.4g}") for place in range(n_shown)],
+            ("rank", "feature", self.measure),
+            [(i + 1, self.names[i], f"{self.worth[i]:.4g}") for i in range(n_shown)],
             f"and {n_left} more" if n_left else "",
         )

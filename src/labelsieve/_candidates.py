@@ -1,4 +1,4 @@
-"""Candidate labels as they are given: 0/1 matrices, or classes and sets of tags that become such a matrix."""
+"""Validation of candidate labels, and conversion of classes and tags to 0/1 matrices."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from labelsieve._numerics.sparse import Matrix, is_sparse
 
 _SETS = (set, frozenset)
 _LISTS = (list, tuple, np.ndarray)
-# Tags with more places than this become a sparse matrix.
-_MOST_DENSE = 2**24
+# Tag matrices with more entries than this are sparse.
+_MAX_DENSE = 2**24
 
 
 def binarize_tags(y: Any) -> tuple[Any, list[str] | None]:
-    """Return a 0/1 matrix and the names of its columns for a sequence of sets of tags; else ``y`` and None.
+    """Convert a sequence of tag sets to a 0/1 matrix and its column names. Return other ``y`` and None.
 
-    Sets hold tags whatever is in them; lists, tuples and arrays if they contain strings, since lists of numbers are the
-    rows of a matrix.
+    Sets always hold tags. Lists, tuples and arrays hold tags if they contain strings, because lists of
+    numbers are the rows of a matrix.
 
     Examples
     --------
@@ -39,21 +39,22 @@ def binarize_tags(y: Any) -> tuple[Any, list[str] | None]:
     for row in rows:
         if not isinstance(row, (*_SETS, *_LISTS)):
             raise ValueError(
-                f"y must be a set or a list of tags in every row. Got {row!r}. Use an empty set for a row without tags."
+                f"Every row of y must be a set or a list of tags, got {row!r}. "
+                f"Use an empty set for a row without tags."
             )
     items = {item for row in rows for item in row}
     try:
         ordered = sorted(items)
-    except TypeError:  # numbers among strings
+    except TypeError:  # numbers and strings
         ordered = sorted(items, key=str)
     encoder = MultiLabelBinarizer(classes=ordered, sparse_output=True)
     matrix = encoder.fit_transform(rows).astype(np.int8)
-    is_small = len(rows) * len(ordered) <= _MOST_DENSE
+    is_small = len(rows) * len(ordered) <= _MAX_DENSE
     return (matrix.toarray() if is_small else matrix), [*map(str, ordered)]
 
 
 def _holds_tags(y: Any) -> bool:
-    """Whether the first row that is not empty is one of tags."""
+    """Return True if the first non-empty row holds tags."""
     is_list = isinstance(y, (list, tuple))
     is_column = getattr(y, "ndim", 0) == 1 and getattr(getattr(y, "dtype", None), "kind", "") == "O"
     if not (is_list or is_column):
@@ -69,10 +70,10 @@ def _holds_tags(y: Any) -> bool:
 
 
 def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:
-    """Return a float64 0/1 candidate matrix, and the class names if ``y`` held classes.
+    """Return a float64 0/1 candidate matrix, and the class names if ``y`` holds classes.
 
-    Two-dimensional input must be 0/1 already, dense or sparse. A single column with other discrete values,
-    and one-dimensional input, are classes and become one column each.
+    Two-dimensional ``y`` must be 0/1, dense or sparse. One-dimensional ``y``, or a single column with other
+    discrete values, holds classes and is one-hot encoded.
 
     Examples
     --------
@@ -104,22 +105,22 @@ def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:
 
 
 def require_candidates(n_candidates: int) -> None:
-    """Refuse labels of which none is a candidate anywhere."""
+    """Raise if there are no candidates at all."""
     if n_candidates == 0:
         raise ValueError(
-            "y must contain at least one candidate label. Got only zeros. Check the label columns and "
-            "that 1 means candidate."
+            "y must contain at least one candidate label, got only zeros. Check the label columns, and that "
+            "candidates are encoded as 1."
         )
 
 
 def require_binary(values: np.ndarray) -> None:
-    """Refuse anything but 0 and 1."""
+    """Raise if there are values other than 0 and 1."""
     if not is_binary(values):
         shown = values.ravel()[:1] if values.dtype.kind == "O" else np.unique(values)[:4]
         raise ValueError(
-            "y must be 0/1 candidate labels of shape (n_samples, n_labels). "
-            f"Got values such as {', '.join(map(repr, shown.tolist()))}. "
-            "Convert them first, for example (y > 0).astype(int), or one-hot encode classes."
+            "y must be 0/1 candidate labels of shape (n_samples, n_labels), "
+            f"got values such as {', '.join(map(repr, shown.tolist()))}. "
+            "Convert them first, for example with (y > 0).astype(int), or one-hot encode classes."
         )
 
 
@@ -127,8 +128,8 @@ def _one_hot(y: np.ndarray) -> tuple[np.ndarray, list[str]]:
     kind = type_of_target(y, input_name="y", raise_unknown=True)
     if kind not in ("binary", "multiclass"):
         raise ValueError(
-            f"y must be 0/1 candidate labels of shape (n_samples, n_labels) or (n_samples,) classes. "
-            f"Unknown label type: got {kind} values. Bin or threshold them first."
+            f"y must be 0/1 candidate labels of shape (n_samples, n_labels) or classes of shape "
+            f"(n_samples,). Unknown label type: {kind}. Bin or threshold the values first."
         )
     classes, codes = np.unique(y, return_inverse=True)
     return np.eye(len(classes))[codes], [str(value) for value in classes]

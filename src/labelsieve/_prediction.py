@@ -1,4 +1,4 @@
-"""How estimators that learn to score labels predict: one reading of scores for labels and for classes."""
+"""Prediction of labels and classes for estimators that score labels."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from labelsieve._numerics.sparse import Matrix, canonical, check_structure
 
 
 class LabelPredictor:
-    """Adds ``decision_function`` and ``predict`` to an estimator that scores labels and chooses among them.
+    """Mixin that adds ``decision_function`` and ``predict`` to an estimator that scores labels.
 
-    A subclass writes ``_score_labels`` and ``_choose_labels``, and sets ``classes_`` in ``fit``.
+    Subclasses define ``_score_labels`` and ``_choose_labels``, and set ``classes_`` in ``fit``.
     """
 
-    #: Keywords of scikit-learn's `validate_data` for features.
+    #: Options of scikit-learn's `validate_data` for features.
     _validation: ClassVar[dict[str, Any]] = {
         "accept_sparse": ("csr", "csc"),
         "dtype": (np.float64, np.float32),
@@ -37,14 +37,15 @@ class LabelPredictor:
         Returns
         -------
         scores : ndarray of shape (n_samples, n_labels)
-            Larger is more relevant; compare within a row.
+            Scores of the labels. Larger is more relevant. Compare scores within a row only.
         """
         return self._score_labels(self._validated(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the labels of new rows from their scores, by the rule that the class states.
+        """Predict the labels of new rows from their scores.
 
-        After a fit to one-dimensional classes, predict the class with the largest score.
+        See the class for its decision rule. After a fit to one-dimensional classes, predict the class with
+        the largest score.
 
         Parameters
         ----------
@@ -54,7 +55,7 @@ class LabelPredictor:
         Returns
         -------
         y : ndarray of shape (n_samples, n_labels) or (n_samples,)
-            1 for predicted labels and 0 for the others; or classes.
+            1 for predicted labels and 0 for the others, or classes.
         """
         scores = self._score_labels(self._validated(X))
         classes = self._target_classes()
@@ -64,18 +65,18 @@ class LabelPredictor:
 
     @abstractmethod
     def _score_labels(self, X: Matrix) -> np.ndarray:
-        """Return one score per row of a validated ``X`` and label."""
+        """Return one score per row and label for a validated ``X``."""
 
     @abstractmethod
     def _choose_labels(self, scores: np.ndarray) -> np.ndarray:
-        """Say, by a boolean matrix, which labels the scores predict."""
+        """Return a boolean matrix of the predicted labels."""
 
     def _target_classes(self) -> np.ndarray | None:
         """Return the values of a one-dimensional target, or None after a fit to a label matrix."""
         return self.classes_
 
     def _validated(self, X: Any) -> Matrix:
-        """Check that ``X`` fits what was learnt."""
+        """Validate ``X`` against the features seen in ``fit``."""
         check_is_fitted(self)
         check_structure(X, "X")
         validated: Matrix = validate_data(self, X, reset=False, **self._validation)
@@ -83,10 +84,10 @@ class LabelPredictor:
 
 
 class LinearLabelPredictor(LabelPredictor):
-    """Scores labels by a linear map of scaled features that was fitted to 0/1 labels.
+    """Mixin that scores labels by a linear function of scaled features, fitted to 0/1 labels.
 
-    ``fit`` sets ``coef_``, ``intercept_`` and ``scaling_``. A label is predicted from a score of 0.5, halfway between
-    the 0 and the 1 that the map was fitted to.
+    ``fit`` sets ``coef_``, ``intercept_`` and ``scaling_``. Labels with scores of at least 0.5 are
+    predicted.
     """
 
     coef_: np.ndarray
@@ -94,7 +95,7 @@ class LinearLabelPredictor(LabelPredictor):
     scaling_: Scaling
 
     def _score_labels(self, X: Matrix) -> np.ndarray:
-        # The scaling moves into the weights, so that sparse features need no offset.
+        # Move the scaling into the coefficients, so that sparse features need no offset.
         W, intercept = self.scaling_.unscaled_model(self.coef_, self.intercept_)
         return X @ W + intercept
 

@@ -1,4 +1,4 @@
-"""Features and candidate labels in blocks of rows, checked and of one type."""
+"""Validated features and candidate labels in blocks of rows."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from labelsieve._numerics.sparse import Matrix, canonical, check_structure, is_s
 
 @dataclass(frozen=True)
 class RowProblem:
-    """Blocks with the columns ``X`` and ``Y``, and their shapes and types.
+    """Blocks with the columns ``X`` and ``Y``, and their shapes and dtype.
 
     Parameters
     ----------
     rows : RowBlocks
-        ``X`` is float32 or float64, dense or CSR (in memory also CSC), ``Y`` 0/1 and dense or CSR.
+        ``X`` is float32 or float64 and dense or CSR (in memory also CSC). ``Y`` is 0/1 and dense or CSR.
     n_features, n_labels : int
-        Number of columns of ``X`` and ``Y``.
+        Numbers of columns of ``X`` and ``Y``.
     dtype : dtype
-        Type of the features.
+        Dtype of the features.
     is_sparse : bool
-        Whether the features are sparse.
+        True if the features are sparse.
     """
 
     rows: RowBlocks
@@ -38,26 +38,26 @@ class RowProblem:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and of features."""
+        """Numbers of rows and features."""
         return self.rows.n_rows, self.n_features
 
 
 def in_memory(X: Matrix, Y: Matrix) -> RowProblem:
-    """Return validated arrays as a problem of one block."""
+    """Wrap validated arrays as a problem with a single block."""
     return RowProblem(MemoryBlocks([{"X": X, "Y": Y}]), X.shape[1], Y.shape[1], X.dtype, is_sparse(X))
 
 
 def check_rows(rows: RowBlocks) -> RowProblem:
-    """Check every block once, and give all blocks one type."""
+    """Check every block once, and convert all blocks to the same type."""
     if rows.n_rows < 2:
-        raise ValueError(f"X must have at least 2 rows. Got {rows.n_rows}.")
+        raise ValueError(f"X must have at least 2 rows, got {rows.n_rows}.")
     (n_features, n_labels), dtype, kinds, n_candidates = rows.fold(
         _check_block, ["X", "Y", "rows"], combine=_agree
     )
     require_candidates(n_candidates)
     if len(kinds) > 1:
         raise ValueError(
-            "The blocks of X must be all dense or all sparse. Got both. "
+            "The blocks of X must be all dense or all sparse, got both. "
             "Convert them first, for example with X = X.map_blocks(scipy.sparse.csr_matrix)."
         )
     rows.derive(_uniform, ["X"], dtype, gives="X")
@@ -66,7 +66,7 @@ def check_rows(rows: RowBlocks) -> RowProblem:
 
 
 def _check_block(X: Any, Y: Any, rows: slice) -> tuple[Any, ...]:
-    """Check one block as `fit` checks arrays."""
+    """Check one block in the same way as `fit` checks arrays."""
     try:
         check_structure(X, "X")
         check_structure(Y, "y")
@@ -77,7 +77,7 @@ def _check_block(X: Any, Y: Any, rows: slice) -> tuple[Any, ...]:
         require_binary(np.asarray(canonical(Y).data) if is_sparse(Y) else Y)
         if X.shape[0] != Y.shape[0]:
             raise ValueError(
-                f"X and y must have the same rows in every block. Got {X.shape[0]} and {Y.shape[0]}."
+                f"X and y must have equal numbers of rows in every block, got {X.shape[0]} and {Y.shape[0]}."
             )
     except ValueError as error:
         message = str(error).partition("\n")[0]
@@ -88,16 +88,16 @@ def _check_block(X: Any, Y: Any, rows: slice) -> tuple[Any, ...]:
 
 
 def _agree(a: Any, b: Any) -> Any:
-    """Combine the properties of two blocks."""
+    """Merge the properties of two blocks."""
     if a[0] != b[0]:
         raise ValueError(
-            f"All blocks must have the same numbers of features and labels. Got {a[0]} and {b[0]}."
+            f"All blocks must have the same numbers of features and labels, got {a[0]} and {b[0]}."
         )
     return a[0], np.result_type(a[1], b[1]), a[2] | b[2], a[3] + b[3]
 
 
 def _uniform(M: Any, dtype: np.dtype[Any]) -> Any:
-    """Convert a matrix to one type, a sparse one to canonical CSR."""
+    """Convert a matrix to a dtype, and a sparse one to canonical CSR."""
     if not sp.issparse(M):
         return np.asarray(M).astype(dtype, copy=False)
     return canonical(sp.csr_matrix(M)).astype(dtype, copy=False)

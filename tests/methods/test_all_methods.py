@@ -1,4 +1,4 @@
-"""What every method promises, run on every method that `METHODS` finds."""
+"""Tests of the selector contract and of shared behavior, for all methods in `METHODS`."""
 
 import inspect
 from importlib import import_module
@@ -20,38 +20,38 @@ from labelsieve.datasets import make_pml
 
 
 class Undeclared(METHODS["random-ranking"]):
-    """Ranks by chance and does not say so."""
+    """Random ranking that does not declare its failing check."""
 
     _expected_failed_checks: ClassVar[dict[str, str]] = {}
 
 
-#: Declared failures that the last bits of a machine's products decide: they may pass elsewhere.
-DECIDED_BY_ROUNDING = {("mifs", "check_containers_agree")}
+#: Declared failures that depend on rounding, so they may pass on other machines.
+ROUNDING_FAILURES = {("mifs", "check_containers_agree")}
 
-#: Promises about which it says nothing how long a method iterates.
-OF_THE_INTERFACE = {
+#: Checks that do not depend on the number of iterations.
+INTERFACE_CHECKS = {
     "check_number_of_selected_features",
-    "check_input_is_left_alone",
+    "check_input_is_not_modified",
     "check_same_seed_same_result",
     "check_works_in_scikit_learn",
 }
 
 
-def hasty(method):
-    """The method, unfitted, with few iterations: what scikit-learn's own estimators are checked with as well."""
+def with_few_iterations(method):
+    """Create a selector with few iterations, as scikit-learn does to test its own estimators."""
     return method(**({"max_iter": 5} if "max_iter" in inspect.signature(method).parameters else {}))
 
 
 def seeded(selector):
-    """The selector with a seed, if it has any use for one."""
+    """Set the seed of a selector if it has one."""
     return selector.set_params(**({"random_state": 0} if "random_state" in selector.get_params() else {}))
 
 
-SELECTORS = [hasty(method) for method in METHODS.values()]
+SELECTORS = [with_few_iterations(method) for method in METHODS.values()]
 
 
 @parametrize_with_checks(SELECTORS)
-@pytest.mark.filterwarnings("ignore")  # the checks provoke warnings on purpose
+@pytest.mark.filterwarnings("ignore")  # some checks provoke warnings
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -61,35 +61,35 @@ def test_scikit_learn_checks(estimator, check):
 def test_contract(slug, check):
     method = METHODS[slug]
     if check.__name__ not in method._expected_failed_checks:
-        check(hasty(method) if check.__name__ in OF_THE_INTERFACE else method())
+        check(with_few_iterations(method) if check.__name__ in INTERFACE_CHECKS else method())
         return
-    if (slug, check.__name__) in DECIDED_BY_ROUNDING:
+    if (slug, check.__name__) in ROUNDING_FAILURES:
         pytest.skip(method._expected_failed_checks[check.__name__])
     with pytest.raises(AssertionError, match=r"."):
         check(method())
 
 
 @pytest.mark.parametrize("slug", METHODS)
-def test_rows_in_blocks_give_the_scores_of_all_rows_or_an_error(slug):
+def test_blocks_of_rows_give_the_same_scores_or_an_error(slug):
     if issubclass(METHODS[slug], BlockSelector):
         check_chunked_equals_in_memory(METHODS[slug]())
         return
     X, Y = (pytest.importorskip("dask.array").from_array(np.eye(4), chunks=2) for _ in range(2))
-    with pytest.raises(TypeError, match="needs all rows"):
+    with pytest.raises(TypeError, match=METHODS[slug].__name__):
         METHODS[slug]().fit(X, Y)
 
 
-def test_methods_that_need_all_rows_name_those_that_do_not():
+def test_list_of_methods_that_accept_blocks_is_complete():
     takes_blocks = {method.__name__ for method in METHODS.values() if issubclass(method, BlockSelector)}
     assert set(TAKES_BLOCKS) == takes_blocks
 
 
-def test_check_selector_names_the_broken_promise():
-    with pytest.raises(AssertionError, match="Undeclared fails check_planted_features_are_found"):
+def test_check_selector_names_the_failed_check():
+    with pytest.raises(AssertionError, match=r"Undeclared .*check_planted_features_are_found"):
         check_selector(Undeclared(), sklearn_checks=False)
 
 
-def test_check_selector_excuses_what_is_declared():
+def test_check_selector_skips_declared_failures():
     passed = check_selector(METHODS["random-ranking"](), sklearn_checks=False)
     assert len(passed) == len(CHECKS) - 1
 
@@ -112,7 +112,7 @@ def test_every_parameter_is_constrained_and_documented(slug):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("slug", METHODS)
-def test_a_broken_sparse_matrix_is_refused_by_fit_and_all_that_follows(slug):
+def test_invalid_sparse_matrices_are_rejected_by_all_public_methods(slug):
     X, Y = make_pml(30, 6, n_labels=3, random_state=0)
     X = abs(X)
     for given in ((broken(X, "index too large"), Y), (X, broken(Y, "index too large"))):
@@ -126,7 +126,7 @@ def test_a_broken_sparse_matrix_is_refused_by_fit_and_all_that_follows(slug):
             getattr(selector, name)(broken(given, "index negative"))
 
 
-#: Least mean share of the five planted features among the first five, of 30 (chance 0.17) or 20 (0.25).
+#: Minimum mean fraction of the five informative features in the top five, of 30 (chance 0.17) or 20 (0.25).
 PLANTED = [
     ("drmfs", {}, (200, 30, 5), 0.6),
     ("fpml", {}, (200, 30, 5), 0.6),
@@ -147,8 +147,8 @@ PLANTED = [
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("noise", [0.0, 0.2, 0.4])
-@pytest.mark.parametrize(("slug", "options", "size", "least"), PLANTED, ids=str)
-def test_planted_features_come_first_whatever_the_noise(slug, options, size, least, noise):
+@pytest.mark.parametrize(("slug", "options", "size", "minimum"), PLANTED, ids=str)
+def test_informative_features_rank_first_at_all_noise_rates(slug, options, size, minimum, noise):
     n_rows, n_features, n_seeds = size
     n_labels = 10 if slug == "scmfs" else 5
     found = []
@@ -158,7 +158,7 @@ def test_planted_features_come_first_whatever_the_noise(slug, options, size, lea
         )
         model = seeded(METHODS[slug](n_features_to_select=5, **options)).fit(X, Y)
         found.append(model.get_support()[informative].mean())
-    assert np.mean(found) > least
+    assert np.mean(found) > minimum
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -176,17 +176,17 @@ def test_planted_features_come_first_whatever_the_noise(slug, options, size, lea
     ],
     ids=str,
 )
-def test_scores_and_weights_move_with_the_labels(slug, options):
+def test_permuting_the_labels_keeps_the_scores_and_permutes_the_coefficients(slug, options):
     X, Y = make_pml(80, 12, n_labels=7, random_state=3)
     order = np.random.default_rng(1).permutation(7)
     model = seeded(METHODS[slug](**options)).fit(X, Y)
-    moved = seeded(METHODS[slug](**options)).fit(X, Y[:, order])
+    permuted = seeded(METHODS[slug](**options)).fit(X, Y[:, order])
     rtol = 1e-6 if slug == "mifs" else 1e-9
-    np.testing.assert_allclose(moved.scores_, model.scores_, rtol=rtol)
-    np.testing.assert_allclose(moved.coef_, model.coef_[order], rtol=max(rtol, 1e-7), atol=1e-10)
+    np.testing.assert_allclose(permuted.scores_, model.scores_, rtol=rtol)
+    np.testing.assert_allclose(permuted.coef_, model.coef_[order], rtol=max(rtol, 1e-7), atol=1e-10)
 
 
-#: Weights and options of methods whose objective must never rise, whatever the weights.
+#: Methods whose objective must never increase, with their weights and options.
 DESCENTS = [
     ("drmfs", ("alpha", "beta", "gamma"), {"bandwidth": "median"}),
     ("drmfs", ("alpha", "beta", "gamma"), {"bandwidth": "median", "solver": "multiplicative"}),
@@ -212,24 +212,24 @@ DESCENTS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore")  # some weights leave nothing, and no budget suffices
+@pytest.mark.filterwarnings("ignore")  # some weights remove all features, and max_iter is too small
 @pytest.mark.parametrize("shape", [(40, 8), (12, 25)])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("slug", "names", "options"), DESCENTS, ids=str)
-def test_objective_never_rises_whatever_the_weights(slug, names, options, seed, shape):
+def test_objective_never_increases_with_random_weights(slug, names, options, seed, shape):
     rng = np.random.default_rng(seed)
     X, Y = rng.random(shape), (rng.random((shape[0], 6)) < 0.4).astype(float)
     Y[0], Y[1] = 0, 1
     weights = dict(zip(names, 10 ** rng.uniform(-2, 2, len(names)), strict=True))
     model = seeded(METHODS[slug](**weights, **options, max_iter=100, tol=0.0)).fit(X, Y)
     history = model.objective_history_
-    # PML-FSSO steps on a smoothed norm, and its objective has the norm itself.
+    # PML-FSSO takes steps for a smoothed norm, but its objective has the exact norm.
     rounding = 1e-8 if slug == "pml-fsso" else 1e-10
     assert np.diff(history).max() <= rounding * np.abs(history).max()
 
 
 @pytest.mark.parametrize(("slug", "options"), [("mifs", {"update": "unit-ball"}), ("pml-fsso", {})], ids=str)
-def test_rows_that_are_equally_far_have_the_same_neighbours_dense_and_sparse(slug, options):
+def test_equidistant_rows_have_the_same_neighbours_dense_and_sparse(slug, options):
     rng = np.random.default_rng(6)
     X = (rng.random((80, 12)) < 0.3).astype(float)
     Y = (X[:, [0, 3, 5]] + (rng.random((80, 3)) < 0.2) > 0).astype(float)
@@ -261,7 +261,7 @@ def test_size_of_the_latent_space(monkeypatch, slug, n_labels, n_components, exp
 
 @pytest.mark.parametrize("slug", ["gmm", "lsmfs", "mdmr", "pml-fsmir", "rfs", "sum-f", "sum-mi"])
 def test_features_without_information_keep_their_order_with_a_warning(slug):
-    with pytest.warns(UserWarning, match="score 0"):
+    with pytest.warns(UserWarning, match=METHODS[slug].__name__):
         selector = METHODS[slug]().fit(np.ones((6, 4)), np.eye(6)[:, :3])
     assert selector.ranking_.tolist() == [1, 2, 3, 4]
 
@@ -277,7 +277,7 @@ def test_features_without_information_keep_their_order_with_a_warning(slug):
     ],
     ids=str,
 )
-def test_constant_features_weigh_nothing(slug, options):
+def test_constant_features_score_zero(slug, options):
     X, Y = make_pml(60, 8, random_state=0)
     X[:, 2], X[:, 5] = 7.0, 0.0
     for data in (X, sp.csr_matrix(X * (np.arange(8) != 2))):
@@ -286,7 +286,7 @@ def test_constant_features_weigh_nothing(slug, options):
 
 
 @pytest.mark.parametrize("slug", ["evidence", "gmm", "sum-f", "sum-mi"])
-def test_labels_with_one_class_add_nothing(slug):
+def test_constant_labels_do_not_change_the_scores(slug):
     X, Y = make_pml(60, 8, random_state=0)
     constant = np.column_stack([np.zeros(60), Y, np.ones(60)])
     expected = METHODS[slug]().fit(X, Y).scores_
@@ -296,7 +296,7 @@ def test_labels_with_one_class_add_nothing(slug):
 @pytest.mark.parametrize("slug", ["pml-fp", "pml-lc"])
 @pytest.mark.parametrize("Y", [np.ones((10, 1)), np.eye(10)[:, :1]], ids=["always", "once"])
 def test_labels_that_cannot_be_ranked_give_zero_scores_and_a_warning(slug, Y):
-    with pytest.warns(UserWarning, match="score 0"):
+    with pytest.warns(UserWarning, match=METHODS[slug].__name__):
         selector = METHODS[slug]().fit(np.random.default_rng(0).normal(size=(10, 3)), Y)
     assert not selector.scores_.any()
     assert np.isfinite(selector.objective_history_).all()
@@ -308,7 +308,7 @@ LINEAR = [slug for slug in METHODS if issubclass(METHODS[slug], LinearLabelPredi
 @pytest.mark.parametrize("slug", LINEAR)
 def test_decision_is_linear_in_scaled_features(slug):
     X, Y = make_pml(100, 10, noise=0.0, random_state=2)
-    X = 5 * X - 2  # scaling must be learned and applied
+    X = 5 * X - 2  # makes the scaling matter
     scales = [{}]
     if "scale" in inspect.signature(METHODS[slug]).parameters and slug != "scmfs":
         scales = [{"scale": scale} for scale in ("standard", "minmax", None)]
@@ -382,6 +382,6 @@ def test_sparse_features_give_the_same_model(slug, options, shape):
     ],
     ids=str,
 )
-def test_values_outside_of_a_parameters_range_are_refused(slug, options):
+def test_invalid_parameter_values_are_rejected(slug, options):
     with pytest.raises(ValueError, match=next(iter(options))):
         METHODS[slug](**options).fit(*make_pml(30, 6, random_state=0))

@@ -225,7 +225,7 @@ def test_published_settings_reduce_to_the_row_sparse_regression():
     np.testing.assert_allclose(model.coef_.T, W, atol=2e-6)
     np.testing.assert_array_equal(model.label_confidence_, Y)
     # With the same alpha and lam, the exact solver returns F = 0.
-    with pytest.warns(UserWarning, match="score 0"):
+    with pytest.warns(UserWarning, match="PMFSLRS"):
         exact = PMFSLRS(alpha=1e4, lam=100.0).fit(X, Y)
     assert not exact.label_confidence_.any()
 

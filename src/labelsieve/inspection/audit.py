@@ -97,7 +97,7 @@ def audit(
     ['x2', 'x4', 'x1', 'x0']
     """
     dataset = data if isinstance(data, Dataset) else read(data, labels, name=name or None)
-    check_count(random_state, "random_state", least=0)
+    check_count(random_state, "random_state", minimum=0)
     _check_table(dataset)
     if n_columns is not None:
         count_selected(n_columns, dataset.n_columns, "columns", "n_columns")

@@ -75,7 +75,7 @@ class _BarDisplay(_Display):
         **kwargs
             Options of matplotlib's ``barh`` for the coloured bars.
         """
-        check_count(n_shown, "n_shown", least=1)
+        check_count(n_shown, "n_shown", minimum=1)
         names = [short(name, _LONGEST_NAME) for name in self._names()[:n_shown]]
         ax, rows = self._open(ax, 1.2 + 0.22 * len(names)), np.arange(len(names))
         # Names come from data: a dollar sign does not start a formula.

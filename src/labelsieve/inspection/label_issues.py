@@ -344,7 +344,7 @@ def draw_candidates(
     >>> draw_candidates([[1, 0], [1, 1], [0, 1]], 2)
     (array([0, 1]), array([0, 1]))
     """
-    check_count(n, "n", least=1)
+    check_count(n, "n", minimum=1)
     Y, _ = binarize_tags(Y)
     check_structure(Y, "Y")
     candidates, _ = check_candidates(Y if is_sparse(Y) else np.asarray(Y))

@@ -150,7 +150,7 @@ class LabelSupport(BaseEstimator):
         """
         check_parameters(self)
         reject_lazy("LabelSupport", X, y)
-        X, Y = validate_problem(self, X, y, least_samples=1)
+        X, Y = validate_problem(self, X, y, min_samples=1)
         n_samples = X.shape[0]
         checks = Checks.of(checked, Y)
         varies = varying_labels(Y)

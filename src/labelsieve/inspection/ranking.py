@@ -53,7 +53,7 @@ class Ranking:
     @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of the method; the ones it chose itself are filled in."""
-        return {**self.fitted.get_params(), **self.fitted._settled_params()}
+        return {**self.fitted.get_params(), **self.fitted._resolved_params()}
 
     @property
     def places(self) -> np.ndarray:

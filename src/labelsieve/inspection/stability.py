@@ -226,7 +226,7 @@ def selection_stability(
     1.25
     """
     reject_lazy("selection_stability", X, Y)
-    check_count(n_resamples, "n_resamples", least=2)
+    check_count(n_resamples, "n_resamples", minimum=2)
     n_samples = X.shape[0] if hasattr(X, "shape") else len(X)
     if n_samples < 4:
         raise ValueError(
@@ -250,8 +250,8 @@ def resample(
     progress: Callable[[int, int], None] | None = None,
 ) -> SelectionStability:
     """Run `selection_stability` for a selector `whole` that is fitted to all rows."""
-    settled = whole._settled_params() if hasattr(whole, "_settled_params") else {}
-    asked = clone(whole).set_params(**settled)
+    resolved = whole._resolved_params() if hasattr(whole, "_resolved_params") else {}
+    asked = clone(whole).set_params(**resolved)
     features, candidates = check_problem(X, Y)
     if hasattr(whole, "best_"):
         features = features[:, whole.best_]
@@ -358,7 +358,7 @@ def evidence_test(
     0.005
     """
     reject_lazy("evidence_test", X, Y)
-    check_count(n_permutations, "n_permutations", least=1)
+    check_count(n_permutations, "n_permutations", minimum=1)
     if not threshold >= 0:  # nor is nan
         raise ValueError(f"threshold must be at least 0. Got {threshold!r}. Use 4.0.")
     X, Y = check_problem(X, Y)

@@ -127,14 +127,14 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         order = np.lexsort((self.selector_.ranking_, place))
         return order, np.cumsum(np.bincount(place - 1))
 
-    def _settled_params(self) -> dict[str, Any]:
+    def _resolved_params(self) -> dict[str, Any]:
         """Return parameters that make another fit repeat the choices of this one."""
-        settled = {
+        resolved = {
             name: value
-            for name, value in self.selector_._settled_params().items()
+            for name, value in self.selector_._resolved_params().items()
             if name != "n_features_to_select"
         }
         return {
             "n_features_to_select": self.n_features_,
-            "selector": clone(self.selector).set_params(**settled),
+            "selector": clone(self.selector).set_params(**resolved),
         }

@@ -194,8 +194,8 @@ class EvidenceSelector(BlockSelector):
     random_state: Any = 0
     verbose: int = 0
 
-    def _settled_params(self) -> dict[str, Any]:
-        return {**super()._settled_params(), "redundancy": self.redundancy_}
+    def _resolved_params(self) -> dict[str, Any]:
+        return {**super()._resolved_params(), "redundancy": self.redundancy_}
 
     def _solve_rows(
         self, problem: RowProblem, *, folds: np.ndarray | None = None, budget: int = BUDGET
