@@ -40,8 +40,8 @@ def test_the_four_answers_fit_one_screen_and_name_rows_as_the_user_does(capsys, 
     shown = capsys.readouterr()
     for question in (
         "Which columns matter?",
-        "How many to keep?",
-        "How far to trust",
+        "How many should you keep?",
+        "How reliable",
         "Which labels look wrong?",
     ):
         assert question in shown.out

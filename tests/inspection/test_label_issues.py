@@ -68,7 +68,7 @@ def test_without_checks_nothing_looks_like_a_probability(data):
     assert list(issues.label_summary()) == ["label", "n_candidates", "n_flagged"]
     assert issues.share_wrong is None
     text = str(issues)
-    assert "least supported percent 0.187" in text  # 1 of 536
+    assert "rank 1 of 536" in text
     assert "estimated" not in text
 
 
@@ -79,7 +79,8 @@ def test_few_checks_change_the_order_and_show_no_probability(data):
     assert (np.diff(issues.probability[issues.rows, issues.labels]) >= 0).all()
     assert "probability" not in issues.to_frame()
     assert "share_wrong" not in issues.label_summary()
-    assert "an order that uses 49 checked candidates, not a probability" in str(issues)
+    assert "49" in issues.caveat()
+    assert "probability 0." not in str(issues)
 
 
 def test_fifty_checks_show_probabilities_and_shares(data):
@@ -92,7 +93,7 @@ def test_fifty_checks_show_probabilities_and_shares(data):
     assert labels.set_index("label")["share_wrong"].to_dict() == pytest.approx(expected.to_dict())
     assert issues.share_wrong == pytest.approx(1 - frame["probability"].mean())
     assert issues.share_wrong == pytest.approx(1 - truth.sum() / Y.sum(), abs=0.1)
-    assert "estimated from 50 checked candidates" in str(issues)
+    assert f"{issues.share_wrong:.0%}" in issues.caveat()
     assert ": probability 0." in str(issues)
 
 
@@ -156,17 +157,17 @@ def test_names_that_would_steer_a_terminal_are_shown_harmless(data):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"label_names": ["a", "b"]}, "label_names must have 3 entries. Got 2"),
-        ({"label_names": ["a", "b", "a"]}, "label_names must all differ. Got 'a' 2 times"),
-        ({"row_ids": range(299)}, "row_ids must have 300 entries. Got 299"),
-        ({"row_ids": [*range(299), 0]}, "row_ids must all differ. Got 0 2 times"),
+        ({"label_names": ["a", "b"]}, "label_names.* 3 .*2"),
+        ({"label_names": ["a", "b", "a"]}, "label_names.*'a' 2 times"),
+        ({"row_ids": range(299)}, "row_ids.* 300 .*299"),
+        ({"row_ids": [*range(299), 0]}, "row_ids.* 0 2 times"),
         ({"kernel": "cubic"}, "kernel"),
-        ({"checked": ([0], [0])}, "checked must be a tuple of three sequences"),
+        ({"checked": ([0], [0])}, "checked.*tuple"),
     ],
 )
 def test_wrong_options_are_refused(data, options, said):
     X, Y, _ = data
-    with pytest.raises(ValueError, match=said.replace(".", r"\.")):
+    with pytest.raises(ValueError, match=said):
         find_label_issues(X, Y, **options)
 
 
@@ -211,5 +212,5 @@ def test_a_number_to_draw_must_be_one(n):
 
 
 def test_nothing_can_be_drawn_of_labels_that_do_not_vary():
-    with pytest.raises(ValueError, match="a candidate of some rows but not of all"):
+    with pytest.raises(ValueError, match="Y must"):
         draw_candidates([[1, 0], [1, 0]])

@@ -86,14 +86,14 @@ def test_parts_that_were_not_computed_are_not_on_the_page(selected, automatic, i
     words, data = parts(page)
     assert "curve" not in data
     assert 'id="kept"' not in page
-    assert "Not resampled" in words
+    assert "--stability" in words
     words, data = parts(issues.to_html())
     assert not {"curve", "kept", "measure"} & set(data)
     assert "Which labels look wrong?" in words
-    assert words.count("How many to keep?") == 0
+    assert words.count("How many should you keep?") == 0
     words, data = parts(automatic.to_html())
     assert "rows" not in data
-    assert "Not checked" in words
+    assert "--check-labels" in words
 
 
 def test_size_and_stability_are_on_the_page_if_they_were_asked(automatic):
@@ -104,9 +104,9 @@ def test_size_and_stability_are_on_the_page_if_they_were_asked(automatic):
     assert shown["best"] == shown["kept"] == curve.best
     for column, number in zip(shown["columns"], automatic.ranking.order, strict=True):
         assert column["b"] == stability.places[:, number].tolist()
-    assert "no better than chance" not in words
+    assert "not significant" not in words
     chance = replace(automatic, evidence_test=EvidenceTest(0.3, 10.0, np.zeros(19)))
-    assert "This ranking is no better than chance." in chance.to_html()
+    assert "not significant" in parts(chance.to_html())[0]
 
 
 def test_selections_without_places_are_shown_for_their_number(data):
@@ -136,8 +136,8 @@ def test_columns_that_only_column_order_selected_are_noted(selected):
 def test_labels_that_no_row_lacks_have_a_page_too():
     rng = np.random.default_rng(0)
     full = Dataset(rng.random((20, 3)), np.ones((20, 2)), name="full")
-    words, data = parts(inspect_dataset(full, command="issues", check_labels=True).to_html())
-    assert "None is flagged" in words
+    _, data = parts(inspect_dataset(full, command="issues", check_labels=True).to_html())
+    assert [label["look"] for label in data["labels"]] == [0, 0]
     assert data["columns"] == []
     assert data["rows"]["b"] == [1000] * len(data["rows"]["i"])
 
@@ -149,5 +149,6 @@ def test_stable_columns_are_compared_with_chance(automatic):
     stability = SelectionStability(np.arange(400).astype(str), runs[0], runs, np.arange(400))
     # Two are selected in all subsamples, two in half of them; 3^2 / (0.2 * 400) = 0.1125 is at most 0.2.
     note = wording.stability_note(replace(automatic, stability=stability))
-    assert note.startswith("2 features are selected in at least 60%")
-    assert "at most 0.2" in note
+    assert note.startswith("2 features")
+    assert "60%" in note
+    assert "0.2 of them" in note

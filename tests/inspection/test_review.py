@@ -8,10 +8,10 @@ import scipy.sparse as sp
 from labelsieve import find_label_issues
 from labelsieve.inspection.review import (
     Review,
+    candidates_to_csv,
     id_column,
-    issues_text,
+    issues_to_csv,
     n_verdicts,
-    places_text,
     read_review,
     without_removed,
 )
@@ -68,7 +68,7 @@ def as_csv(rows, **dialect):
 def test_a_review_file_reads_back_exactly(tmp_path, ids, named):
     rows, labels = np.nonzero(Y)
     names = ids if named else None
-    text = places_text(rows, labels, data_of(names=names))
+    text = candidates_to_csv(rows, labels, data_of(names=names))
     assert not any(
         cell.startswith(("=", "+", "-", "@")) for row in csv.reader(io.StringIO(text)) for cell in row
     )
@@ -99,7 +99,7 @@ def test_a_review_file_reads_back_exactly(tmp_path, ids, named):
 def test_what_spreadsheets_save_is_read(tmp_path, ids, resave):
     rows, labels = np.nonzero(Y)
     verdicts = ["Keep", " REMOVE ", "", "keep", *[""] * (len(rows) - 4)]
-    table = with_verdicts(places_text(rows, labels, data_of(names=ids)), verdicts)
+    table = with_verdicts(candidates_to_csv(rows, labels, data_of(names=ids)), verdicts)
     path = saved(tmp_path / "review.csv", resave(table))
     review = read_review(path, data_of(sp.csr_array(Y), names=ids))
     assert (review.n_kept, review.n_removed) == (2, 1)
@@ -109,7 +109,7 @@ def test_what_spreadsheets_save_is_read(tmp_path, ids, resave):
 
 def test_a_file_in_the_encoding_of_older_spreadsheets_is_read(tmp_path):
     data = data_of(np.ones((1, 1)), ("naïve",))
-    text = places_text(np.array([0]), np.array([0]), data)
+    text = candidates_to_csv(np.array([0]), np.array([0]), data)
     path = saved(tmp_path / "review.csv", text.encode("latin-1"))
     assert read_review(path, data).rows.tolist() == [0]
 
@@ -128,19 +128,19 @@ def test_the_list_of_issues_holds_ranks_and_verdicts(tmp_path):
     issues = find_label_issues(
         X, candidates, label_names=data.label_names, checked=(rows, labels, np.arange(50) % 2)
     )
-    table = list(csv.DictReader(io.StringIO(issues_text(issues, data))))
+    table = list(csv.DictReader(io.StringIO(issues_to_csv(issues, data))))
     assert list(table[0]) == ["sample", "label", "rank", "least_supported_percent", "probability", "verdict"]
     assert len(table) == candidates.sum()
     assert [int(line["rank"]) for line in table] == [*range(1, len(table) + 1)]
-    path = saved(tmp_path / "review.csv", issues_text(issues, data))
+    path = saved(tmp_path / "review.csv", issues_to_csv(issues, data))
     review = read_review(path, data)
     np.testing.assert_array_equal(np.sort(review.checked[0]), np.sort(rows))
-    few = list(csv.DictReader(io.StringIO(issues_text(issues, data, 3))))
+    few = list(csv.DictReader(io.StringIO(issues_to_csv(issues, data, 3))))
     assert sum(not line["verdict"] for line in few) == 3
     assert sum(bool(line["verdict"]) for line in few) == 50
     assert [line for line in table if line in few] == few
     plain = find_label_issues(X, candidates)
-    assert "probability" not in issues_text(plain, data)
+    assert "probability" not in issues_to_csv(plain, data)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_unknown_ids_are_refused_with_a_hint_at_spreadsheets(tmp_path, ids):
 
 def test_names_that_a_review_file_cannot_tell_apart_are_refused():
     with pytest.raises(DatasetError, match="'=x' and \"'=x\" look the same in a review file"):
-        places_text(np.array([0]), np.array([0]), data_of(np.ones((1, 2)), ("=x", "'=x")))
+        candidates_to_csv(np.array([0]), np.array([0]), data_of(np.ones((1, 2)), ("=x", "'=x")))
 
 
 def test_files_without_verdicts_have_none(tmp_path):

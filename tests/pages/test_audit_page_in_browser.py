@@ -282,4 +282,4 @@ def test_other_commands_have_the_page_with_what_they_computed(open_page, pages, 
 
 def test_without_script_the_answers_are_there(open_tab, pages):  # noqa: F811
     tab = open_tab(pages["audit"], script=False)
-    assert tab.page.get_by_text("How many to keep?").first.is_visible()
+    assert tab.page.get_by_text("How many should you keep?").first.is_visible()

@@ -24,9 +24,9 @@ from labelsieve.cli._options import (
 )
 from labelsieve.cli._tables import ADVICE, issues_table
 from labelsieve.inspection.audit import inspect_dataset
-from labelsieve.inspection.label_issues import ENOUGH_CHECKS, LabelIssues, draw_candidates
+from labelsieve.inspection.label_issues import MIN_REVIEWED, LabelIssues, draw_candidates
 from labelsieve.inspection.result import Audit
-from labelsieve.inspection.review import issues_text, n_verdicts, places_text, read_review
+from labelsieve.inspection.review import candidates_to_csv, issues_to_csv, n_verdicts, read_review
 from labelsieve.inspection.wording import headline
 from labelsieve.io import DatasetError
 
@@ -94,11 +94,11 @@ def issues(
         if draw is not None:
             assert output is not None  # checked above
             rows, labels = draw_candidates(dataset.candidates, draw, random_state=seed)
-            write_text(output, places_text(rows, labels, dataset))
+            write_text(output, candidates_to_csv(rows, labels, dataset))
             few = (
                 ""
-                if len(rows) >= ENOUGH_CHECKS
-                else f" At least {ENOUGH_CHECKS} verdicts are needed for probabilities."
+                if len(rows) >= MIN_REVIEWED
+                else f" At least {MIN_REVIEWED} verdicts are needed for probabilities."
             )
             console.print(
                 f"wrote {count(len(rows), 'random label')} to {output}. Write keep or remove into the "
@@ -126,7 +126,7 @@ def issues(
     listed = found.label_issues.issues
     console.print(headline(found))
     if output is not None:
-        write_text(output, issues_text(listed, dataset, worst))
+        write_text(output, issues_to_csv(listed, dataset, worst))
     if html is not None:
         write_text(html, found.to_html())
     if as_json:

@@ -1,1 +1,1 @@
-"""What one fit found in one data set: the findings as values, their figures, a page."""
+"""Audits of a dataset: label issues, stability, plots and the audit page."""

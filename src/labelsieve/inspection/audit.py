@@ -1,4 +1,4 @@
-"""Compute the parts of an `Audit`: one pipeline for the commands audit, select and issues."""
+"""Computation of an `Audit`, shared by the commands audit, select and issues."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from labelsieve.methods._evidence.choice import FEWEST_ROWS, size_grid
 from labelsieve.methods._evidence.problem import LARGEST_GRAM
 from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
 
-#: Subsamples, random orders of the columns and permutations of the labels. Large tables are permuted 39 times.
+#: Number of subsamples, random column orders and label permutations. Large tables use only 39 permutations.
 SETTINGS: dict[str, Any] = {"n_resamples": 30, "n_random": 6, "n_permutations": 199}
 FAST_SETTINGS: dict[str, Any] = {"n_resamples": 10, "n_random": 2, "n_permutations": 39}
-#: From this number of feature entries times labels on, a permutation is slow.
+#: Product of feature entries and labels above which permutations are slow.
 _LARGE_PRODUCT = 2e8
 _N_FOLDS = 5
-_REDUNDANCIES = {np.inf: "inf (a pure filter)", 1.0: "1 (half and half)", 0.0: "0 (forward selection)"}
+_REDUNDANCIES = {np.inf: "inf (univariate filter)", 1.0: "1 (equal weights)", 0.0: "0 (forward selection)"}
 
-#: Called with the number of finished steps, the number of all steps and a few words about the next one.
+#: Function of the number of finished steps, the total number of steps and a description of the current step.
 Progress = Callable[[int, int, str], None]
 
 
@@ -61,29 +61,29 @@ def audit(
     Parameters
     ----------
     data : path, DataFrame, Dataset or {array-like, sparse matrix} of shape (n_samples, n_features)
-        The table: anything `labelsieve.io.read` reads, a dataset, or features.
+        Any input that `labelsieve.io.read` accepts, a dataset, or a matrix of features.
     labels : int, str, sequence of str or {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
-        The label columns of the table, as in `read`; or, next to features, the candidate labels, 0/1. None if
-        `data` knows.
+        Label columns of the table, as in `read`. If `data` is a matrix of features, the candidate labels, 0 or 1.
+        Not needed if `data` contains the labels.
     n_columns : int, float or None, default=None
-        Number of columns to keep, or a share of them in (0, 1]; None chooses the number by cross-validation.
+        Number of columns to keep: an int, a fraction in (0, 1], or None to choose it by cross-validation.
     checked : tuple of (rows, labels, answers) or None, default=None
-        Reviewed candidates, as in `find_label_issues`. From 50 on, probabilities are shown.
+        Reviewed candidates, as in `find_label_issues`. With at least 50 of them, probabilities are shown.
     fast : bool, default=False
-        Whether to draw 10 instead of 30 subsamples, 39 instead of 199 permutations and 2 instead of 6 random orders.
+        If True, use 10 instead of 30 subsamples, 39 instead of 199 permutations and 2 instead of 6 random orders.
     random_state : int, default=0
         Seed of folds, subsamples and permutations.
     name : str, default=""
         Name of the table.
     progress : callable or None, default=None
-        Called with the number of finished steps, the number of all steps and a few words about the next one.
+        Function of the number of finished steps, the total number of steps and a description of the current step.
     command_line : str, default=""
-        What the user typed, for the page.
+        Command to show on the page.
 
     Returns
     -------
     Audit
-        Numbers, frames, `to_json` and `to_html`. Print it for a summary; a notebook shows its page.
+        Result with DataFrames, `to_json` and `to_html`. Print it for a summary; notebooks display its page.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def audit(
     >>> found = audit(X, Y, name="planted")
     >>> found
     Audit('planted': 300 rows, 30 columns, 5 labels, keep 4)
-    >>> found.selected  # of the five planted ones, x0 to x4
+    >>> found.selected  # x0 to x4 are informative
     ['x2', 'x4', 'x1', 'x0']
     """
     dataset = data if isinstance(data, Dataset) else read(data, labels, name=name or None)
@@ -117,17 +117,17 @@ def audit(
 
 
 def _check_table(dataset: Dataset) -> None:
-    """Reject what cannot be audited."""
+    """Raise if the dataset cannot be audited."""
     if dataset.is_lazy:
         raise ValueError(
-            "an audit needs all rows in memory, got rows that are read in blocks. Audit a sample."
+            "an audit needs all rows in memory, got rows that are read in blocks. Audit a subset of the rows."
         )
     n_rows = dataset.X.shape[0]
     if n_rows < FEWEST_ROWS:
         raise ValueError(f"an audit needs at least {FEWEST_ROWS} rows, got {n_rows}.")
     if not varying_labels(dataset.candidates).any():
         raise ValueError(
-            "an audit needs a label that some rows have and others do not, got none. Check which columns are labels."
+            "an audit needs a label that some but not all rows have, got none. Check which columns are labels."
         )
 
 
@@ -149,20 +149,20 @@ def inspect_dataset(
     command_line: str = "",
     progress: Progress | None = None,
 ) -> Audit:
-    """Compute the parts of an `Audit` that are asked for.
+    """Compute the requested parts of an `Audit`.
 
-    Rows that are read in blocks can only be ranked. Without a `selector` there is no ranking, and with it no sizes,
-    permutation test and subsamples. `n_columns` is a number or share of columns, "auto" for the number with the best
-    precision on held-out rows, or None for that of the selector, which keeps its own random state. The size curve is
-    computed for "auto", and `with_sizes`. `n_random`, `n_permutations` and `n_resamples` count random orders,
-    permutations and subsamples; `checked` and `label_options` are those of `find_label_issues`.
+    Ranking, size curve, permutation test and subsamples need a `selector`, which keeps its own random state. Rows that
+    are read in blocks can only be ranked. `n_columns` is a number or fraction of columns, "auto" for the number with
+    the best precision on held-out rows, or None for that of the selector. The size curve is computed for "auto" or if
+    `with_sizes` is true. `n_random`, `n_permutations` and `n_resamples` are the numbers of random column orders,
+    permutations and subsamples. `checked` and `label_options` are passed to `find_label_issues`.
     """
     n_folds = min(_N_FOLDS, dataset.X.shape[0] // 2) if with_sizes or n_columns == "auto" else 0
     n_steps = (selector is not None) + n_folds + (n_permutations > 0) + check_labels + n_resamples
     step = _Steps(n_steps, progress)
     parts: dict[str, Any] = {}
     settings: dict[str, str] = {}
-    with _recorded() as caught:
+    with _record_warnings() as caught:
         if selector is not None:
             step(f"fitting {method}", 0)
             ranking, parts = _rank(dataset, selector, method, n_columns, with_sizes, n_random, step, caught)
@@ -174,35 +174,35 @@ def inspect_dataset(
                 step("permuting the labels")
                 X, Y = dataset.X, dataset.candidates
                 if (X.nnz if is_sparse(X) else X.size) * Y.shape[1] >= _LARGE_PRODUCT:
-                    n_permutations = min(n_permutations, 39)  # enough for 5 %
+                    n_permutations = min(n_permutations, 39)  # enough for a 5% level
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)  # the audit has a banner
+                    warnings.simplefilter("ignore", UserWarning)  # the audit shows a banner instead
                     parts["evidence_test"] = evidence_test(
                         X, Y, n_permutations=n_permutations, random_state=random_state
                     )
                 settings["Permutations"] = str(len(parts["evidence_test"].permuted))
-            parts_of_rows = subsamples(dataset.X.shape[0], n_resamples, as_generator(random_state))
-            if command == "audit" and n_resamples and not have_candidates(dataset.candidates, parts_of_rows):
-                n_resamples = 0  # too few rows have candidates
+            samples = subsamples(dataset.X.shape[0], n_resamples, as_generator(random_state))
+            if command == "audit" and n_resamples and not have_candidates(dataset.candidates, samples):
+                n_resamples = 0
             if n_resamples:
-                step("resampling the rows")
+                step("drawing subsamples")
                 parts["stability"] = resample(
                     ranking.selector,
                     dataset.X,
                     dataset.candidates,
                     n_resamples=n_resamples,
                     random_state=random_state,
-                    # Iterative methods are worth the start of other processes.
+                    # Only iterative methods are slow enough to be worth starting processes.
                     n_jobs=-1 if ranking.is_iterative else None,
-                    progress=lambda done, total: step("resampling the rows"),
+                    progress=lambda done, total: step("drawing subsamples"),
                 )
                 settings["Subsamples"] = str(n_resamples)
         if check_labels:
-            step("checking the labels", int(bool(parts)))
+            step("finding label issues", int(bool(parts)))
             parts["label_issues"] = explain_label_issues(dataset, checked=checked, **(label_options or {}))
             settings["Support"] = parts["label_issues"].model
     step("done")
-    # Users of a command see neither deprecations nor the like.
+    # Deprecation warnings and the like are of no use to readers of the result.
     for_users = [warning for warning in caught if issubclass(warning.category, UserWarning)]
     return Audit(
         dataset,
@@ -220,8 +220,8 @@ def inspect_dataset(
 
 
 @contextmanager
-def _recorded() -> Iterator[list[warnings.WarningMessage]]:
-    """Collect all warnings, and raise them again at the end."""
+def _record_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect all warnings and issue them again at the end."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield caught
@@ -239,7 +239,7 @@ def _rank(
     step: _Steps,
     caught: Sequence[warnings.WarningMessage],
 ) -> tuple[Ranking, dict[str, Any]]:
-    """Rank the columns, and cross-validate their number if asked; return ranking and other parts."""
+    """Rank the columns and cross-validate their number if requested; return the ranking and other parts."""
     X, Y = dataset.X, dataset.candidates
     wanted = selector.n_features_to_select if n_columns is None else n_columns
     is_automatic = wanted == "auto"
@@ -250,8 +250,8 @@ def _rank(
         column_of = np.searchsorted(dataset.ranked, dataset.column_of)
         by_column = ColumnSelector(selector, column_of, None if is_automatic else wanted)
         if is_automatic and X.shape[0] >= FEWEST_ROWS:
-            parts, by_column.n_features_to_select, settled = _sizes(by_column, X, Y, n_random, step)
-            by_column.selector = clone(selector).set_params(**settled)
+            parts, by_column.n_features_to_select, chosen = _sizes(by_column, X, Y, n_random, step)
+            by_column.selector = clone(selector).set_params(**chosen)
         fitted = by_column.fit(X, Y)
         if with_sizes and not is_automatic:
             parts, *_ = _sizes(fitted, X, Y, n_random, step)
@@ -262,9 +262,9 @@ def _rank(
 def _sizes(
     selector: ColumnSelector, X: Any, Y: Any, n_random: int, step: _Steps
 ) -> tuple[dict[str, Any], int, dict[str, Any]]:
-    """Cross-validate numbers of columns; return parts of the audit, the number to keep and settled parameters.
+    """Cross-validate numbers of columns; return parts of the audit, the number to keep and chosen parameters.
 
-    A selector that is fitted keeps its redundancy, and its number is tried.
+    If the selector is fitted, its redundancy is kept and its number of columns is included.
     """
     method, sizes = selector.selector, None
     if not isinstance(method, EvidenceSelector):
@@ -281,7 +281,7 @@ def _sizes(
         column_of=np.asarray(selector.column_of),
         sizes=sizes,
         n_random=n_random,
-        on_fold=lambda: step("trying numbers of columns"),
+        on_fold=lambda: step("cross-validating the number of columns"),
     )
     parts = {
         "size_curve": found.curve,
@@ -292,7 +292,7 @@ def _sizes(
 
 
 class _Steps:
-    """Counts the finished steps for a progress callback."""
+    """Counter of finished steps that calls a progress function."""
 
     def __init__(self, total: int, report: Progress | None) -> None:
         self._total, self._report, self._done = total, report, 0

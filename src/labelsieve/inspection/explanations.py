@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import Matrix, dense
 from labelsieve.inspection._leave_one_out import LeaveOneOut
-from labelsieve.inspection.label_issues import LabelIssues, issues_of
+from labelsieve.inspection.label_issues import LabelIssues, rank_candidates
 from labelsieve.inspection.label_support import LabelSupport, varying_labels
 from labelsieve.io import Dataset
 
@@ -81,7 +81,7 @@ class _ExplainedSupport(LabelSupport):
     def from_features(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return what the features alone predict for some candidates; `labels` counts those that vary."""
         assert self._candidates is not None  # some label varies
-        found: np.ndarray = self._candidates.feature_support[self._candidates.places(rows, labels)]
+        found: np.ndarray = self._candidates.feature_support[self._candidates.positions(rows, labels)]
         return found
 
 
@@ -94,7 +94,7 @@ def explain_label_issues(
     """
     X, Y = dataset.X, dataset.candidates
     model = _ExplainedSupport(**options).fit(X, Y, checked)
-    issues = issues_of(model, label_names=dataset.label_names, row_ids=dataset.row_ids)
+    issues = rank_candidates(model, label_names=dataset.label_names, row_ids=dataset.row_ids)
     n_flagged = int(issues.label_summary()["n_flagged"].sum())
     listed = issues.unchecked[
         : max(min(_MOST_LISTED, max(_LISTED_FACTOR * n_flagged, _LEAST_LISTED)), n_listed or 0)

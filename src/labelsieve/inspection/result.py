@@ -1,4 +1,4 @@
-"""Result of an audit, as records, frames, JSON and a page."""
+"""Result of an audit, with export to DataFrames, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -28,44 +28,43 @@ from labelsieve.io.dataset import Column, known_wrong
 from labelsieve.io.writing import replacing
 from labelsieve.methods._evidence.choice import SizeCurve
 
-#: Height of the page in a notebook.
 _NOTEBOOK_HEIGHT = 720
-#: Largest number of columns whose best features are compared with one another, those of the best places.
-_MOST_COMPARED = 2000
+#: Number of top-ranked columns to search for substitutes.
+_MAX_COMPARED = 2000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """Findings about one table. A part that was not computed is None.
+    """Result of an audit. Parts that were not computed are None.
 
     `labelsieve.audit` computes all parts. Print the result for a summary.
 
     Attributes
     ----------
     dataset : Dataset
-        The table.
+        Table that was audited.
     command : {"audit", "select", "issues"}
-        What the findings were made by.
+        Command that computed the result.
     ranking : Ranking or None
-        The columns in order.
+        Ranked columns.
     size_curve : SizeCurve or None
         Average precision on held-out rows by number of columns.
     random_precision : ndarray of shape (n_orders, n_sizes) or None
-        The same for columns in random order.
+        Average precision for columns in random order.
     baseline_precision : float or None
-        The same without any column.
+        Average precision without columns.
     stability : SelectionStability or None
         Selections on subsamples of the rows.
     evidence_test : EvidenceTest or None
-        Permutation test of the evidence of all columns.
+        Permutation test of the total evidence.
     label_issues : ExplainedIssues or None
-        The candidate labels in order, with reasons.
+        Candidate labels, worst first, with reasons.
     provenance : mapping of str to str
-        Program, command, data and settings.
+        Program, command, data checksum and settings.
     warnings : tuple of str
-        Warnings about these findings, such as a method that did not converge.
+        Warnings of the computation, e.g. that a method did not converge.
     columns, sizes, labels, flagged : DataFrame
-        The columns in order, the size curve, the labels, and the least supported candidate labels with reasons.
+        Ranked columns, size curve, labels, and the least supported candidate labels with reasons.
 
     Examples
     --------
@@ -74,7 +73,7 @@ class Audit:
     >>> X, Y = make_pml(n_samples=200, n_features=12, n_informative=3, n_labels=4, random_state=0)
     >>> found = audit(X, Y)
     >>> [answer["question"] for answer in found.to_dict()["answers"]][:2]
-    ['Which columns matter?', 'How many to keep?']
+    ['Which columns matter?', 'How many should you keep?']
     >>> found.is_no_better_than_chance
     False
     """
@@ -93,12 +92,12 @@ class Audit:
 
     @property
     def is_no_better_than_chance(self) -> bool:
-        """Whether permuted labels give as much evidence; False if that was not tested."""
+        """True if the permutation test is not significant; False if it was not computed."""
         return self.evidence_test is not None and self.evidence_test.p_value > SIGNIFICANT
 
     @property
     def unit(self) -> str:
-        """What is ranked: "column" if columns were encoded as several features, else "feature"."""
+        """Name of what is ranked: "column" if columns were encoded as several features, otherwise "feature"."""
         return "column" if len(self.dataset.feature_names) > self.dataset.n_columns else "feature"
 
     @cached_property
@@ -107,17 +106,17 @@ class Audit:
 
     @cached_property
     def ranked_columns(self) -> tuple[Column, ...]:
-        """The columns of the table that have features; rankings and reasons count these."""
+        """Columns of the table that have features, in the order that rankings and reasons index."""
         return tuple(self.dataset.columns[position] for position in self._positions)
 
     @property
     def n_candidates(self) -> int:
-        """Number of candidate labels; 0 if rows are read in blocks and were not counted."""
+        """Number of candidate labels; 0 if rows are read in blocks."""
         return 0 if self.dataset.is_lazy else int(self.dataset.candidates.sum())
 
     @property
     def n_kept(self) -> int:
-        """Number of columns to keep; 0 without a ranking."""
+        """Number of columns to keep; 0 if there is no ranking."""
         return 0 if self.ranking is None else self.ranking.n_kept
 
     @property
@@ -126,22 +125,22 @@ class Audit:
         return [] if self.ranking is None else [self.ranked_columns[j].name for j in self.ranking.kept]
 
     def expected_precision(self, n_columns: int) -> float:
-        """Return the average precision to expect of some number of columns, interpolated between the sizes tried."""
+        """Return the expected average precision for a number of columns, interpolated from the size curve."""
         assert self.size_curve is not None
         return float(np.interp(np.log(n_columns), np.log(self.size_curve.sizes), self.size_curve.mean))
 
     @cached_property
     def substitutes(self) -> tuple[tuple[tuple[int, float], ...], ...]:
-        """Substitutes of every column, closest first, with their correlations.
+        """Substitutes of each column with their correlations, closest first.
 
-        Columns are joined by correlations of 0.9 or more between their best features.
+        Columns are grouped by correlations of at least 0.9 between their best features.
         """
         assert self.ranking is not None
         best, X = self.ranking.best_feature, self.dataset.X
         if self.stability is not None:
             group = self.stability.group
         else:
-            group = substitute_groups(X[:, best], np.sort(self.ranking.order[:_MOST_COMPARED]))
+            group = substitute_groups(X[:, best], np.sort(self.ranking.order[:_MAX_COMPARED]))
         found: list[tuple[tuple[int, float], ...]] = [()] * len(best)
         sizes = np.bincount(group)
         for column in np.flatnonzero(sizes[group] > 1).tolist():
@@ -149,11 +148,11 @@ class Audit:
             found[column] = correlations(X, best, column, others[others != column])
         return tuple(found)
 
-    # Frames and records
+    # DataFrames and records
 
     @property
     def columns(self) -> DataFrame:
-        """The columns as a frame, best first."""
+        """Ranked columns, best first."""
         ranking, stability = self.ranking, self.stability
         if ranking is None:
             return DataFrame()
@@ -189,7 +188,7 @@ class Audit:
 
     @property
     def sizes(self) -> DataFrame:
-        """The size curve as a frame."""
+        """Average precision by number of columns."""
         curve, random = self.size_curve, self.random_precision
         if curve is None:
             return DataFrame()
@@ -198,7 +197,7 @@ class Audit:
 
     @property
     def labels(self) -> DataFrame:
-        """The labels that have candidates as a frame."""
+        """Labels that have candidates."""
         if self.label_issues is None:
             return DataFrame()
         found = self.label_issues.issues.label_summary()
@@ -208,7 +207,7 @@ class Audit:
 
     @property
     def flagged(self) -> DataFrame:
-        """The least supported candidates with reasons as a frame; `label_issues.issues` has all."""
+        """Least supported candidates with reasons. All candidates are in `label_issues.issues`."""
         rows = []
         for record in self.issue_records():
             for number, reason in enumerate(record.pop("reasons"), start=1):
@@ -217,7 +216,7 @@ class Audit:
         return DataFrame(rows)
 
     def issue_records(self, n_listed: int | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the least supported candidates without a verdict, with reasons, as values JSON can hold."""
+        """Yield the least supported unreviewed candidates and their reasons as JSON-compatible values."""
         if self.label_issues is None:
             return
         issues, reasons = self.label_issues.issues, self.label_issues.reasons
@@ -253,20 +252,20 @@ class Audit:
             }
 
     def cell(self, row: int, column: int) -> str:
-        """Return the text of a cell; `column` counts the columns that have features."""
+        """Return the text of a cell; `column` is an index into `ranked_columns`."""
         return self.dataset.cell(row, self._positions[column])
 
     # Output
 
     def to_dict(self, *, kept_only: bool = False, n_issues: int | None = None) -> dict[str, Any]:
-        """Return all findings as values JSON can hold.
+        """Return the result as a dictionary of JSON-compatible values.
 
         Parameters
         ----------
         kept_only : bool, default=False
-            Whether to list only the columns to keep.
+            If True, include only the columns to keep.
         n_issues : int or None, default=None
-            Largest number of label issues to list.
+            Maximum number of label issues to include.
         """
         dataset, ranking = self.dataset, self.ranking
         found: dict[str, Any] = {
@@ -329,21 +328,21 @@ class Audit:
         }
 
     def to_json(self, path: Any = None, **options: Any) -> str:
-        """Return all findings as JSON, and write them to `path` if one is given; options as in `to_dict`.
+        """Return the result as JSON and optionally write it to `path`. Options are those of `to_dict`.
 
-        Numbers have 6 digits: the last ones of the computation depend on processor and threads.
+        Numbers are rounded to 6 digits because further digits depend on the processor and the number of threads.
         """
         text = json.dumps(_rounded(self.to_dict(**options)), indent=2, allow_nan=False) + "\n"
-        return _written(text, path)
+        return _save(text, path)
 
     def to_html(self, path: Any = None) -> str:
-        """Return the page, and write it to `path` if one is given."""
+        """Return the audit page and optionally write it to `path`."""
         from labelsieve.inspection.page import render_page
 
-        return _written(render_page(self), path)
+        return _save(render_page(self), path)
 
     def summary(self) -> str:
-        """Return the findings in one screen of text."""
+        """Return a text summary that fits on one screen."""
         return wording.summary(self)
 
     def __str__(self) -> str:
@@ -356,7 +355,7 @@ class Audit:
         return f"Audit({dataset.name!r}: {sizes}{kept})"
 
     def _repr_html_(self) -> str:
-        # In a frame of its own the page keeps its policy, and its styles stay off the notebook.
+        # An iframe keeps the content security policy of the page and separates its styles from the notebook.
         return (
             f'<iframe title="labelsieve audit" sandbox="allow-scripts allow-downloads allow-modals" '
             f'style="width: 100%; height: {_NOTEBOOK_HEIGHT}px; border: 0" '
@@ -365,13 +364,13 @@ class Audit:
 
 
 def _records(frame: DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a frame as values JSON can hold."""
+    """Return the rows of a DataFrame as JSON-compatible values."""
     records: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
     return records
 
 
 def _rounded(value: Any) -> Any:
-    """Round the numbers in lists and dictionaries to 6 digits, at most 12 after the point."""
+    """Round all numbers to 6 significant digits and at most 12 decimals."""
     if isinstance(value, dict):
         return {name: _rounded(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -379,8 +378,8 @@ def _rounded(value: Any) -> Any:
     return float(f"{round(value, 12) + 0.0:.6g}") if isinstance(value, float) else value
 
 
-def _written(text: str, path: Any) -> str:
-    """Return a text, and write it to a file if there is one."""
+def _save(text: str, path: Any) -> str:
+    """Return the text and write it to `path`, if given."""
     if path is not None:
         with replacing(Path(path)) as stream:
             stream.write(text.encode())

@@ -1,7 +1,7 @@
-"""Review files: CSV tables of candidates in which a person fills in verdicts.
+"""Review files: CSV tables of candidate labels with a column for verdicts.
 
-A line is a candidate: the row number (``sample``, counted from 0), the row name (``id:COLUMN``) if the data have one,
-the label, and a ``verdict``: keep, remove, or empty.
+Each line holds one candidate: the row index (``sample``), the row name (``id:COLUMN``) if there is one, the label, and
+a ``verdict`` (keep, remove or empty).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ANSWERS = {"keep": 1, "remove": 0, "": -1}
 
 @dataclass(frozen=True)
 class Review:
-    """Candidates of a review file, counted from 0, with 1 for keep, 0 for remove and -1 for no verdict."""
+    """Row and label indices of the candidates in a review file, and 1 (keep), 0 (remove) or -1 (no verdict)."""
 
     rows: np.ndarray
     labels: np.ndarray
@@ -36,25 +36,25 @@ class Review:
 
     @property
     def checked(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Candidates with a verdict, as `find_label_issues` takes them."""
+        """Candidates with a verdict, in the form that `find_label_issues` accepts."""
         decided = self.answers >= 0
         return self.rows[decided], self.labels[decided], self.answers[decided]
 
     @property
     def n_removed(self) -> int:
-        """Number of candidates to remove."""
+        """Number of candidates with the verdict "remove"."""
         return int((self.answers == 0).sum())
 
     @property
     def n_kept(self) -> int:
-        """Number of candidates to keep."""
+        """Number of candidates with the verdict "keep"."""
         return int((self.answers == 1).sum())
 
 
-def issues_text(issues: LabelIssues, dataset: Dataset, n_listed: int | None = None) -> str:
-    """Write the labels least supported first, with their verdicts.
+def issues_to_csv(issues: LabelIssues, dataset: Dataset, n_listed: int | None = None) -> str:
+    """Return ranked candidates with their verdicts as CSV.
 
-    With `n_listed`, write only so many labels without a verdict.
+    `n_listed` limits the number of candidates without a verdict.
     """
     listed = np.arange(issues.n_candidates)
     if n_listed is not None:
@@ -66,23 +66,23 @@ def issues_text(issues: LabelIssues, dataset: Dataset, n_listed: int | None = No
     }
     if issues.shown_probability is not None:
         columns["probability"] = [round(float(p), 4) for p in issues.shown_probability[rows, labels]]
-    return _text(rows, labels, dataset, columns, np.array(issues.verdicts())[listed].tolist())
+    return _to_csv(rows, labels, dataset, columns, np.array(issues.verdicts())[listed].tolist())
 
 
-def places_text(rows: np.ndarray, labels: np.ndarray, dataset: Dataset) -> str:
-    """Write labels to check, without a rank that could influence the verdict."""
-    return _text(rows, labels, dataset, {}, [""] * len(rows))
+def candidates_to_csv(rows: np.ndarray, labels: np.ndarray, dataset: Dataset) -> str:
+    """Return candidates to review as CSV, without ranks that could influence the verdicts."""
+    return _to_csv(rows, labels, dataset, {}, [""] * len(rows))
 
 
-def _text(
+def _to_csv(
     rows: np.ndarray,
     labels: np.ndarray,
     dataset: Dataset,
     columns: dict[str, Sequence[object]],
     verdicts: Sequence[str],
 ) -> str:
-    """Return the table as CSV that `read_review` reads."""
-    _written(dataset.label_names, "labels")
+    """Return a table in the format of `read_review`."""
+    _index_names(dataset.label_names, "labels")
     columns = {
         "sample": rows.tolist(),
         "label": [dataset.label_names[label] for label in labels],
@@ -91,34 +91,34 @@ def _text(
     }
     if dataset.id_column is not None:
         names = list(map(str, dataset.row_ids))
-        _written(names, "rows")
+        _index_names(names, "rows")
         columns = {f"{_ID_PREFIX}{dataset.id_column}": [names[row] for row in rows], **columns}
     return csv_text(DataFrame(columns))
 
 
-def _written(names: Sequence[str], role: str) -> dict[str, int]:
-    """Map names as written in a review file to their positions; raise if two look the same."""
-    places: dict[str, int] = {}
-    for place, name in enumerate(names):
-        other = places.setdefault(csv_cell(name), place)
-        if other != place:
+def _index_names(names: Sequence[str], role: str) -> dict[str, int]:
+    """Map names, as they appear in a review file, to their indices; raise if two look the same."""
+    indices: dict[str, int] = {}
+    for index, name in enumerate(names):
+        other = indices.setdefault(csv_cell(name), index)
+        if other != index:
             raise DatasetError(
                 f"the {role} {names[other]!r} and {name!r} look the same in a review file; rename one."
             )
-    # A spreadsheet may remove the prefix that protects a name from being read as a formula.
-    for place, name in enumerate(names):
-        places.setdefault(name, place)
-    return places
+    # Spreadsheets may remove the prefix that stops a name from being read as a formula.
+    for index, name in enumerate(names):
+        indices.setdefault(name, index)
+    return indices
 
 
 def id_column(path: Path) -> str | None:
-    """Return the column that names the rows of a review file; None if they are numbered."""
+    """Return the name of the id column of a review file; None if its rows are only numbered."""
     named = (name for name in _read(Source(path)) if name.startswith(_ID_PREFIX))
     return next((name.removeprefix(_ID_PREFIX) for name in named), None)
 
 
 def n_verdicts(path: Path) -> int:
-    """Count the verdicts in a file; 0 if it is not a review file."""
+    """Count the verdicts in a file; return 0 if it is not a review file."""
     try:
         return int((_read(Source(path))["verdict"].str.strip() != "").sum())
     except DatasetError:
@@ -126,51 +126,51 @@ def n_verdicts(path: Path) -> int:
 
 
 def read_review(path: Path, dataset: Dataset) -> Review:
-    """Read a review file as spreadsheets save it: any separator, line ending and byte order mark.
+    """Read a review file with any separator, line ending or byte order mark that spreadsheets write.
 
-    Rows are named by the `id_column` of the data if the file has that column, else numbered. A line that is not a
-    candidate, is a duplicate or has an invalid verdict raises `DatasetError`.
+    Rows are matched by the id column of the dataset if the file has that column, otherwise by number. Invalid or
+    duplicate lines raise `DatasetError`.
     """
     source, n_rows = Source(path), dataset.X.shape[0]
     table = _read(source)
-    named = f"{_ID_PREFIX}{dataset.id_column}"
-    row_heading = named if named in table else "sample"
+    id_heading = f"{_ID_PREFIX}{dataset.id_column}"
+    row_heading = id_heading if id_heading in table else "sample"
     _check_headings(table, source, row_heading, "label")
-    if named in table:
-        rows = table[named].map(_written(list(map(str, dataset.row_ids)), "rows"))
+    if id_heading in table:
+        rows = table[id_heading].map(_index_names(list(map(str, dataset.row_ids)), "rows"))
         hint = "(spreadsheets change numbers such as 007 unless the column is formatted as text)"
     else:
         rows = table["sample"].str.strip().map({str(row): row for row in range(n_rows)})
-        hint = f"(counted from 0 to {n_rows - 1})"
-    labels = table["label"].map(_written(dataset.label_names, "labels"))
+        hint = f"(numbered from 0 to {n_rows - 1})"
+    labels = table["label"].map(_index_names(dataset.label_names, "labels"))
     answers = table["verdict"].str.strip().str.lower().map(_ANSWERS)
-    for heading, found, expected in (
-        (row_heading, rows, f"a row of the data {hint}"),
-        ("label", labels, "a label of the data"),
+    for heading, parsed, expected in (
+        (row_heading, rows, f"a row of the dataset {hint}"),
+        ("label", labels, "a label of the dataset"),
         ("verdict", answers, "keep, remove or nothing"),
     ):
-        if found.isna().any():
-            line = found.isna().idxmax()
+        if parsed.isna().any():
+            line = parsed.isna().idxmax()
             raise source.error(
-                f"the column {heading!r} must hold {expected}, got {table[heading][line][:80]!r}", line=line
+                f"column {heading!r} must contain {expected}, got {table[heading][line][:80]!r}", line=line
             )
-    review = Review(*(found.to_numpy(dtype=np.intp) for found in (rows, labels, answers)))
+    review = Review(*(parsed.to_numpy(dtype=np.intp) for parsed in (rows, labels, answers)))
     is_candidate = entries(dataset.candidates, review.rows, review.labels) > 0
     if not is_candidate.all():
         line = table.index[~is_candidate][0]
         raise source.error(
-            f"label {table['label'][line][:80]!r} is not a candidate of this row; remove the line, or give the data "
+            f"label {table['label'][line][:80]!r} is not a candidate in this row; remove the line or use the dataset "
             "that the file was written for",
             line=line,
         )
     is_repeated = DataFrame({"row": rows, "label": labels}).duplicated()
     if is_repeated.any():
-        raise source.error("this row and label have an earlier line; remove one", line=is_repeated.idxmax())
+        raise source.error("duplicate row and label; remove the line", line=is_repeated.idxmax())
     return review
 
 
 def _read(source: Source) -> DataFrame:
-    """Read the fields of a review file as texts, indexed by line."""
+    """Read the fields of a review file as strings, indexed by line number."""
     (_, header), *lines = read_records(source)[0]
     lines = [(line, record) for line, record in lines if any(map(str.strip, record))]
     header = list(map(str.strip, header))
@@ -179,8 +179,8 @@ def _read(source: Source) -> DataFrame:
     width = len(header)
     for line, record in lines:
         if any(field.strip() for field in record[width:]):
-            raise source.error(f"expected {width} fields, got {len(record)}; correct the line", line=line)
-    # Spreadsheets leave out empty fields at the end of a line.
+            raise source.error(f"expected {width} fields, got {len(record)}", line=line)
+    # Spreadsheets omit empty fields at the end of a line.
     fields = [[*record, *[""] * width][:width] for _, record in lines]
     table = DataFrame(fields, index=[line for line, _ in lines], columns=header, dtype=object)
     _check_headings(table, source, "verdict")
@@ -191,19 +191,20 @@ def _check_headings(table: DataFrame, source: Source, *headings: str) -> None:
     for heading in headings:
         if list(table).count(heading) != 1:
             raise source.error(
-                f"is not a review file of these data: it needs one column {heading!r}; write one with labelsieve issues"
+                f"not a review file: expected one column {heading!r}. Write a review file with labelsieve issues"
             )
 
 
 def without_removed(dataset: Dataset, review: Review) -> Dataset:
-    """Return the data without the candidates that a review removes."""
+    """Return the dataset without the candidates whose verdict is "remove"."""
     removed = review.answers == 0
-    rows, labels, labels_of_data = review.rows[removed], review.labels[removed], dataset.candidates
-    if is_sparse(labels_of_data):
-        off = sp.csr_array((np.ones(len(rows), np.uint8), (rows, labels)), shape=labels_of_data.shape)
-        cleaned = labels_of_data - off
+    rows, labels, candidates = review.rows[removed], review.labels[removed], dataset.candidates
+    if is_sparse(candidates):
+        cleaned = candidates - sp.csr_array(
+            (np.ones(len(rows), np.uint8), (rows, labels)), shape=candidates.shape
+        )
     else:
-        cleaned = labels_of_data.copy()
+        cleaned = candidates.copy()
         cleaned[rows, labels] = 0
     role = "Y" if dataset.Y_candidates is None else "Y_candidates"
     return replace(dataset, **{role: cleaned})

@@ -1,4 +1,4 @@
-"""Findings in sentences, for the terminal, JSON and the page."""
+"""Texts that describe an audit in the terminal, in JSON and on the page."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ if TYPE_CHECKING:
     from labelsieve.inspection.ranking import Ranking
     from labelsieve.inspection.result import Audit
 
-#: Selection frequency of reliable columns.
+#: Smallest selection frequency of a reliable column.
 _RELIABLE = 0.9
-#: Largest number of names in a sentence.
-_MENTIONED = 3
+#: Maximum number of names in a sentence.
+_MAX_NAMES = 3
 _SHOWN_ROWS, _SHOWN_COLUMNS = 5, 8
 
-#: Explanation of the reasons, by kernel.
+#: Explanations of the reasons, by kernel.
 _REASONS = {
-    "linear": "Each reason is what one column adds to the prediction of a label from the other rows. Base rate, all "
-    "columns and the other labels of the row sum to the support exactly. The table shows the columns that lower it "
-    "most.",
-    "rbf": "A Gaussian kernel of the columns predicted better than a straight line, so it gave the support. The "
-    "reasons are those of the straight line. What the kernel adds belongs to no single column and is shown as “curved "
-    "effects”, so that the parts still sum to the support.",
+    "linear": "Each reason is the contribution of one column to the prediction of a label from the other rows. The "
+    "base rate, the contributions of all columns and that of the other labels in the row add up to the support. The "
+    "table shows the columns that lower the support most.",
+    "rbf": "A Gaussian kernel predicted the labels better than a linear model, so it determines the support. The "
+    "reasons are those of the linear model. The rest of the prediction cannot be split by column. It is shown as "
+    "“nonlinear effects”, so that the parts still add up to the support.",
 }
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A question with its answer, split into gist and rest."""
+    """A question and its answer. The `gist` of the answer is set in bold."""
 
     question: str
     gist: str
@@ -41,39 +41,41 @@ class Answer:
 
     @property
     def plain(self) -> str:
-        """The answer as one text."""
+        """The complete answer."""
         return f"{self.gist}{self.rest}"
 
 
 def answers(audit: Audit) -> list[Answer]:
-    """Answer the questions that the findings can answer."""
+    """Answer the questions that the computed parts can answer."""
     labels = Answer("Which labels look wrong?", *_labels(audit))
     if audit.ranking is not None:
         return [
             Answer("Which columns matter?", *_columns(audit, audit.ranking)),
-            Answer("How many to keep?", *_size(audit, audit.ranking)),
-            Answer("How far to trust the choice?", *_trust(audit, audit.ranking)),
+            Answer("How many should you keep?", *_size(audit, audit.ranking)),
+            Answer("How reliable is the selection?", *_reliability(audit, audit.ranking)),
             labels,
         ]
     if audit.label_issues is None:
         return []
     gist, _, rest = audit.label_issues.issues.caveat().partition(". ")
-    return [labels, Answer("How far to trust that?", f"{gist.rstrip('.')}.", f" {rest}" if rest else "")]
+    return [labels, Answer("How reliable is this?", f"{gist.rstrip('.')}.", f" {rest}" if rest else "")]
 
 
 def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
     n_columns = audit.dataset.n_columns
     if audit.is_no_better_than_chance:
-        return "None stands out", f": permuted labels give as much evidence as all {n_columns:,} columns."
-    first = f"The ranking starts with {_mentioned(audit.selected)}."
+        return "None is significant", ": permuted labels give as much evidence."
+    top = (
+        f"The top {'column is' if len(audit.selected) == 1 else 'columns are'} {_join_names(audit.selected)}."
+    )
     if audit.command == "audit":
         n_out = int(ranking.stands_out.sum())
         has = "has" if n_out == 1 else "have"
         return (
             f"{n_out:,} of {_counted(n_columns, 'column')}",
-            f" {has} significant evidence for a label. {first}",
+            f" {has} significant evidence for a label. {top}",
         )
-    rest = f" selected by {ranking.method}. {first}"
+    rest = f" selected by {ranking.method}. {top}"
     if ranking.n_arbitrary:
         rest += f" {arbitrary_note(ranking, audit.unit)}"
     return f"{ranking.n_kept:,} of {_counted(n_columns, 'column')}", rest
@@ -83,64 +85,68 @@ def _size(audit: Audit, ranking: Ranking) -> tuple[str, str]:
     curve, n_columns, kept = audit.size_curve, audit.dataset.n_columns, ranking.n_kept
     without = audit.baseline_precision
     if audit.is_no_better_than_chance:
-        rest = f": {kept:,} are kept here."
+        rest = f": {kept:,} are selected without significant evidence."
         if curve is not None and without is not None:
             best = audit.expected_precision(curve.best)
-            rest = f": the best average precision is {best:.2f}, without any column it is {without:.2f}."
-        return "No number can be recommended", rest
+            rest = f": the best average precision is {best:.2f}, compared with {without:.2f} without columns."
+        return "No recommendation", rest
     if curve is None:
-        return f"{kept:,} are kept", ": -k auto cross-validates the number."
-    reached, of_all = audit.expected_precision(kept), float(curve.mean[-1])
+        return f"{kept:,} are kept", ". Pass -k auto to choose the number by cross-validation."
     gist = f"Keep all {n_columns:,}" if kept == n_columns else f"Keep {kept:,}"
     if ranking.is_size_given:
         gist = f"You asked for {kept:,}"
-    rest = f": expected average precision {reached:.2f}"
+    compared = []
     if kept < n_columns and curve.sizes[-1] == n_columns:
-        same = f"{reached:.2f}" == f"{of_all:.2f}"
-        rest += ", the same as with all" if same else f", {of_all:.2f} with all {n_columns:,}"
-    rest += "." if without is None else f", {without:.2f} without columns."
+        compared.append(f"all {n_columns:,}: {curve.mean[-1]:.2f}")
+    if without is not None:
+        compared.append(f"none: {without:.2f}")
+    rest = f": expected average precision {audit.expected_precision(kept):.2f}"
+    rest += f" ({', '.join(compared)})." if compared else "."
     if ranking.is_size_given and curve.best != kept:
-        rest += f" The best number is {curve.best:,} with {audit.expected_precision(curve.best):.2f}."
+        rest += f" The best is {audit.expected_precision(curve.best):.2f}, with {curve.best:,}."
     elif curve.enough < kept:
-        rest += f" {curve.enough:,} {'is' if curve.enough == 1 else 'are'} within the spread of the folds."
+        rest += f" With {curve.enough:,}, the loss is within the spread of the folds."
     return gist, rest
 
 
-def _trust(audit: Audit, ranking: Ranking) -> tuple[str, str]:
+def _reliability(audit: Audit, ranking: Ranking) -> tuple[str, str]:
     if audit.is_no_better_than_chance:
-        return "Not at all", ": there is no evidence to rank the columns by."
+        return "Not reliable", ": the evidence is not significant."
     tested = "" if audit.evidence_test is None else f" {_permutations(audit.evidence_test)}"
     stability = audit.stability
     if stability is None:
-        how = (
-            "too few rows have candidates" if audit.command == "audit" else "--stability 30 draws subsamples"
-        )
-        return "Not resampled", f": {how}.{tested}"
+        if audit.command == "audit":
+            return "No subsamples", f": too few rows have candidate labels.{tested}"
+        return "Not tested on subsamples", f". Pass --stability 30 to draw some.{tested}"
     frequency, together = stability.frequency[ranking.kept], stability.group_frequency[ranking.kept]
+    n_reliable = int((frequency >= _RELIABLE).sum())
     n_swapped = int(((frequency < _RELIABLE) & (together >= _RELIABLE)).sum())
-    rest = f" are selected in at least {_RELIABLE:.0%} of {stability.n_resamples} subsamples"
+    rest = f" {'is' if n_reliable == 1 else 'are'} selected in at least {_RELIABLE:.0%} of {stability.n_resamples} "
+    rest += "subsamples"
     if n_swapped:
-        rest += f", {n_swapped:,} more together with a substitute"
-    return f"{int((frequency >= _RELIABLE).sum()):,} of the {ranking.n_kept:,}", f"{rest}.{tested}"
+        rest += f", and {n_swapped:,} more if substitutes count"
+    return f"{n_reliable:,} of {ranking.n_kept:,}", f"{rest}.{tested}"
 
 
 def _permutations(test: EvidenceTest) -> str:
     n_permutations = len(test.permuted)
-    if test.p_value * (n_permutations + 1) < 1.5:
-        return f"None of {n_permutations} permutations of the labels gives as much evidence."
-    return f"{test.p_value:.1%} of the permutations of the labels give as much evidence."
+    n_reached = round(test.p_value * (n_permutations + 1)) - 1
+    count, give = (
+        ("None", "gives") if n_reached < 1 else (f"{n_reached}", "gives" if n_reached == 1 else "give")
+    )
+    return f"{count} of {n_permutations} permutations of the labels {give} as much evidence."
 
 
 def _labels(audit: Audit) -> tuple[str, str]:
     if audit.label_issues is None:
-        return "Not checked", ": --check-labels looks for label issues."
+        return "Not computed", ". Pass --check-labels to find label issues."
     if audit.is_no_better_than_chance:
-        return "Unknown", ": this order has no basis here; do not remove labels by it."
+        return "Unknown", ": the evidence is not significant, so do not remove labels based on this order."
     issues, by_label = audit.label_issues.issues, audit.labels
     n_flagged = by_label["n_flagged"].sum()
     many = _counted(issues.n_candidates, "candidate label")
     if not n_flagged:
-        return "None is flagged", f" of {many}."
+        return "None", f" of {many} is flagged."
     where = ""
     if len(by_label) > 1:
         worst = by_label.loc[(by_label["n_flagged"] / by_label["n_candidates"]).idxmax()]
@@ -150,25 +156,25 @@ def _labels(audit: Audit) -> tuple[str, str]:
     if issues.share_wrong is None:
         rest += " This is a review order, not an error count."
     else:
-        rest += f" About {issues.share_wrong:.0%} of all are wrong, estimated from {issues.n_checked} reviewed labels."
+        rest += f" {issues.caveat()}"
     known = [record["wrong"] for record in audit.issue_records(20) if "wrong" in record]
     if known:
         n_wrong = int(audit.dataset.candidates.sum() - audit.dataset.Y.sum())  # type: ignore[union-attr]
-        rest += f" The truth is known: {sum(known)} of the first {len(known)} are wrong, {n_wrong:,} of all."
+        rest += f" The true labels are known: {sum(known)} of the first {len(known)} are wrong, {n_wrong:,} overall."
     return f"{n_flagged:,} of {many}", rest
 
 
 def arbitrary_note(ranking: Ranking, unit: str) -> str:
-    """Say how many of the selected columns have no evidence."""
+    """Return the number of selected columns that have no evidence, as a sentence."""
     many = f"{ranking.n_arbitrary} of the {ranking.n_kept} selected {unit}s"
-    has, them = ("has", "it") if ranking.n_arbitrary == 1 else ("have", "them")
+    has = "has" if ranking.n_arbitrary == 1 else "have"
     if ranking.measure == "evidence":
-        return f"{many} {has} no evidence above noise: chance put {them} there."
-    return f"{many} {has} the {ranking.measure} 0: column order alone put {them} there."
+        return f"{many} {has} no evidence above noise, so the choice is arbitrary."
+    return f"{many} {has} {ranking.measure} 0, so the choice is arbitrary."
 
 
 def stability_note(audit: Audit) -> str:
-    """Say how many columns are stable, and how many of them chance explains."""
+    """Return the number of stable columns, and the number expected by chance, as sentences."""
     stability, unit = audit.stability, audit.unit
     assert stability is not None
     many = f"1 {unit} is" if stability.n_stable == 1 else f"{stability.n_stable} {unit}s are"
@@ -176,69 +182,71 @@ def stability_note(audit: Audit) -> str:
     if stability.expected_by_chance < stability.n_stable:
         # An upper bound is rounded up.
         most = math.ceil(10 * stability.expected_by_chance) / 10
-        return f"{note} Chance alone explains at most {most:.1f} of them on average."
-    return f"{note} With {stability.n_selected} of {audit.dataset.n_columns} {unit}s selected, no bound is known."
+        return f"{note} At most {most:.1f} of them are expected by chance."
+    return (
+        f"{note} The number expected by chance has no bound, because {stability.n_selected} of "
+        f"{audit.dataset.n_columns} {unit}s are selected."
+    )
 
 
 def banner(audit: Audit) -> tuple[str, str] | None:
-    """Return the warning at the top, as gist and rest; None if there is none."""
+    """Return the warning that the evidence is not significant, as gist and rest, or None."""
     if audit.evidence_test is None or not audit.is_no_better_than_chance:
         return None
     return (
-        "This ranking is no better than chance.",
+        "The evidence is not significant.",
         f"Permuted labels give as much evidence (permutation test, p = {audit.evidence_test.p_value:.2g}). Do not "
-        "select columns or remove labels by these findings. Check that rows and labels are aligned, and that the "
-        "informative columns are in the file.",
+        "select columns or remove labels based on this result. Check that rows and labels are aligned and that the "
+        "informative columns are in the table.",
     )
 
 
 def warnings(audit: Audit) -> list[str]:
-    """Return the banner, the warnings of the computation, and how many columns chance put there."""
-    ranking, chance = audit.ranking, banner(audit)
-    found = [*([] if chance is None else [" ".join(chance)]), *audit.warnings]
-    if (
-        ranking is not None and ranking.n_arbitrary and ranking.worth.max() > 0
-    ):  # if all are 0, the method warns
+    """Return the banner, the warnings of the computation, and a note on columns without evidence."""
+    ranking, top = audit.ranking, banner(audit)
+    texts = [*([] if top is None else [" ".join(top)]), *audit.warnings]
+    # If all scores are 0, the method itself warns.
+    if ranking is not None and ranking.n_arbitrary and ranking.worth.max() > 0:
         enough = ranking.n_kept if audit.size_curve is None else audit.size_curve.enough
-        example = f", such as -k {enough}" if enough < ranking.n_kept else ""
-        advice = f" Ask for fewer{example}." if ranking.n_kept > 1 else ""
-        found.append(f"{arbitrary_note(ranking, audit.unit)}{advice}")
-    return found
+        example = f", e.g. -k {enough}" if enough < ranking.n_kept else ""
+        advice = f" Select fewer{example}." if ranking.n_kept > 1 else ""
+        texts.append(f"{arbitrary_note(ranking, audit.unit)}{advice}")
+    return texts
 
 
 def headline(audit: Audit) -> str:
-    """Return name and facts of the table in one line."""
+    """Return the name and the sizes of the table in one line."""
     return f"{printable(audit.dataset.name or 'table')}: {', '.join(facts(audit))}"
 
 
 def facts(audit: Audit) -> list[str]:
-    """Return the sizes of the table, and for a selection the method."""
+    """Return the sizes of the table and, for the command select, the method."""
     dataset, ranking = audit.dataset, audit.ranking
     n_features = len(dataset.feature_names)
     encoded = f" ({_counted(n_features, 'feature')})" if n_features > dataset.n_columns else ""
-    found = [
+    texts = [
         _counted(dataset.X.shape[0], "row"),
         _counted(dataset.n_columns, "column") + encoded,
         _counted(len(dataset.label_names), "label"),
     ]
     if not dataset.is_lazy:
-        found.append(_counted(audit.n_candidates, "candidate label"))
+        texts.append(_counted(audit.n_candidates, "candidate label"))
     if audit.command == "select" and ranking is not None:
         end = f", {'' if ranking.converged else 'not '}converged" if ranking.is_iterative else ""
         rounds = "" if ranking.n_iter is None else f" in {_counted(ranking.n_iter, 'iteration')}"
-        found.append(f"{ranking.method}{end}{rounds}")
-    return found
+        texts.append(f"{ranking.method}{end}{rounds}")
+    return texts
 
 
 def summary(audit: Audit) -> str:
-    """Return the findings in one screen of text."""
+    """Return a text summary that fits on one screen."""
     warning = banner(audit)
     lines = [headline(audit), "", *([] if warning is None else [" ".join(warning), ""])]
     for answer in answers(audit):
         lines += [answer.question, f"  {answer.plain}"]
     lines.append("")
     if audit.selected:
-        lines.append("  first columns: " + ", ".join(map(short, audit.selected[:_SHOWN_COLUMNS])))
+        lines.append("  top columns: " + ", ".join(map(short, audit.selected[:_SHOWN_COLUMNS])))
     records = audit.issue_records(_SHOWN_ROWS)
     first = [f"{short(record['row'])}/{short(record['label'])}" for record in records]
     if first:
@@ -249,42 +257,43 @@ def summary(audit: Audit) -> str:
 
 
 def notes(audit: Audit) -> Iterator[tuple[str, str]]:
-    """Yield headings and sentences about the limits of the numbers and the preparation of the table."""
+    """Yield headings and texts on how to interpret the numbers and how the table was prepared."""
     issues = audit.label_issues
     if issues is not None:
-        yield "Support is an order", issues.issues.caveat()
+        yield "Label issues need review", issues.issues.caveat()
     if audit.size_curve is not None:
         yield (
-            "Precision is measured against candidates",
-            "Average precision counts a wrong candidate as right, so it cannot reach 1. Compare sizes with each other; "
-            "the height is not the quality against the truth.",
+            "Precision is measured on candidate labels",
+            "Average precision counts a wrong candidate as right, so it cannot reach 1. Use it to compare numbers of "
+            "columns, not to judge a model.",
         )
     if audit.ranking is not None:
         yield (
-            "Evidence is association",
-            "z² is the number of rows times the squared correlation with one candidate label. It misses interactions "
-            "of columns, curves that go up and down again, and causes. Values below 4 count as noise.",
+            "Evidence measures correlation",
+            "z² is the number of rows times the squared correlation of a column with a candidate label. It misses "
+            "interactions and non-monotonic effects, and it does not show causes. Values below 4 count as noise.",
         )
         yield (
-            "Substitutes share their evidence",
-            "If two columns correlate by 0.9 or more, one is kept and the other may be dropped although it is as good.",
+            "Substitutes are interchangeable",
+            "If the correlation of two columns is 0.9 or more, one may be dropped although it is as good as the other.",
         )
     if audit.stability is not None:
         yield (
-            "Subsamples err on the side of caution",
-            "Stability is how often a column is selected when a random half of the rows decides. Half of the rows say "
-            "less than all of them. The hollow dot shows how often a column or one of its substitutes was selected.",
+            "Stability is conservative",
+            "Stability is the fraction of subsamples that select a column. Each subsample is a random half of the "
+            "rows, so it holds less information than the table. The hollow dot counts subsamples that select the "
+            "column or one of its substitutes.",
         )
     if issues is not None and issues.kernel is not None:
-        yield "Reasons add up", _REASONS[issues.kernel]
+        yield "Reasons add up to the support", _REASONS[issues.kernel]
     yield (
-        "What this page does not know",
-        "Labels that are missing from a row, wrong values in columns, and whether the rows resemble those you will "
-        "meet later.",
+        "Limits of this audit",
+        "It does not find labels missing from a row or wrong values in a column, and it cannot tell if future data "
+        "will resemble this table.",
     )
     remarks = _table_remarks(audit)
     if remarks:
-        yield "What was done to the table", " ".join(remarks)
+        yield "Preparation of the table", " ".join(remarks)
 
 
 def _table_remarks(audit: Audit) -> list[str]:
@@ -299,7 +308,7 @@ def _table_remarks(audit: Audit) -> list[str]:
         remarks.append(f"Not ranked: {', '.join(left_out)}.")
     n_missing = sum(column.n_missing for column in audit.ranked_columns)
     if n_missing:
-        remarks.append(f"{n_missing:,} missing values of ranked columns were filled in for the computation.")
+        remarks.append(f"Missing values imputed in ranked columns: {n_missing:,}.")
     return remarks
 
 
@@ -307,7 +316,7 @@ def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _mentioned(names: Sequence[object]) -> str:
-    """Mention the first names."""
-    first = [short(name) for name in names[:_MENTIONED]]
+def _join_names(names: Sequence[object]) -> str:
+    """Join the first names in a sentence."""
+    first = [short(name) for name in names[:_MAX_NAMES]]
     return first[0] if len(first) == 1 else f"{', '.join(first[:-1])} and {first[-1]}"
