@@ -1,4 +1,4 @@
-"""Shared problems: the worked example, real data where the folder is at hand, and a terminal."""
+"""Shared fixtures and functions that run the command line."""
 
 import csv
 import hashlib
@@ -17,34 +17,34 @@ from labelsieve.datasets import add_candidates, load
 from labelsieve.inspection import _leave_one_out as leave_one_out
 from labelsieve.io import Dataset
 
-# No deadlines: how fast a shared machine is says nothing about the code.
+# No deadlines, because the speed of a shared machine varies.
 settings.register_profile("labelsieve", deadline=None)
 settings.load_profile("labelsieve")
 
 
-def remembering(eigenpairs):
-    """Take a large matrix apart once: dozens of pages, examples and commands are about the same digits."""
-    known = {}
+def cached(eigenpairs):
+    """Cache the decomposition of large matrices, because dozens of tests use the same digits."""
+    cache = {}
 
-    def remembered(products, n_samples):
+    def cached_eigenpairs(products, n_samples):
         if n_samples < 1000:
             return eigenpairs(products, n_samples)
         key = hashlib.sha256(products).digest()
-        if key not in known:
-            known[key] = eigenpairs(products, n_samples)
-            for part in known[key]:
+        if key not in cache:
+            cache[key] = eigenpairs(products, n_samples)
+            for part in cache[key]:
                 part.flags.writeable = False
-        return known[key]
+        return cache[key]
 
-    return remembered
+    return cached_eigenpairs
 
 
-leave_one_out._eigenpairs = remembering(leave_one_out._eigenpairs)
+leave_one_out._eigenpairs = cached(leave_one_out._eigenpairs)
 
 
 @pytest.fixture
 def tiny():
-    """Six rows, four features, three labels: the data of the worked examples."""
+    """Make the data of the worked examples: six rows, four features, three labels."""
     X = np.array(
         [
             [0.1, 0.9, 0.4, 0.0],
@@ -61,9 +61,9 @@ def tiny():
 
 @pytest.fixture
 def real():
-    """Load a real data set by name, with candidates at 20 % flip noise; skip where the files are absent."""
+    """Return a function that loads a real dataset with 20% flip noise. Skip tests if there are no files."""
     if "LABELSIEVE_DATA" not in os.environ:
-        pytest.skip("LABELSIEVE_DATA names no folder with the real data sets")
+        pytest.skip("LABELSIEVE_DATA is not set to a folder with the real datasets")
 
     def load_noisy(name):
         data = load(name)
@@ -74,7 +74,7 @@ def real():
 
 @pytest.fixture
 def plain_terminal(monkeypatch, tmp_path):
-    """Eighty columns, no colour, an empty cache, no network, and an empty working folder."""
+    """Set up 80 columns, no colour, an empty cache, no network, and an empty working folder."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path / "cache"))
@@ -87,8 +87,8 @@ def plain_terminal(monkeypatch, tmp_path):
 
 @pytest.fixture
 def one_job_here():
-    """Runs with a single job compute their cells in this process."""
-    import quick_cells  # here, or all tests wait while the process that only deals them out imports it
+    """Compute the cells of runs with a single job in this process."""
+    import quick_cells  # imported here because the controller of pytest-xdist does not need it
 
     with quick_cells.one_job_here():
         yield
@@ -96,10 +96,10 @@ def one_job_here():
 
 @pytest.fixture
 def planted():
-    """Five features; each label follows one of the first two, save for one false candidate in row 0.
+    """Make five features, two labels that follow the first two features, and one wrong label in row 0.
 
-    The other features say nothing: each stands out in a single row. The labels of these rows differ, so that no
-    scores are equal but for roundings, which are not those of every processor.
+    Each of the other features is nonzero in a single row and irrelevant. The labels of these rows differ, so
+    that no scores tie up to rounding, which depends on the processor.
     """
     rng = np.random.default_rng(0)
     Y = (rng.random((60, 2)) < 0.5).astype(int)
@@ -117,7 +117,7 @@ def planted():
 
 @pytest.fixture
 def table(planted):
-    """The same in a CSV file whose last two columns are labels: the candidates."""
+    """Write the planted problem to a CSV file whose last two columns are the candidate labels."""
     with open("data.csv", "w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow([*planted.feature_names, *planted.label_names])
@@ -125,28 +125,28 @@ def table(planted):
     return "data.csv"
 
 
-#: A program that is the command line.
+#: Program that runs the command line.
 RUN = "sys.exit(main(sys.argv[1:]))"
 
 
 def run_alone(program, *arguments, **options):
-    """Run a program in a process of its own; `main` is the command line."""
+    """Run a program in a separate process. It can call the command line as `main`."""
     source = os.path.dirname(os.path.dirname(labelsieve.__file__))
     environment = {**os.environ, "PYTHONPATH": source, "PYTHONIOENCODING": "utf-8"}
-    environment.pop("PYTHONUNBUFFERED", None)  # Python would not notice what a full disk did not take
+    environment.pop("PYTHONUNBUFFERED", None)  # otherwise Python does not report a full disk
     command = [sys.executable, "-c", f"import sys; from labelsieve.cli import main; {program}", *arguments]
     return subprocess.run(command, stderr=subprocess.PIPE, encoding="utf-8", env=environment, **options)
 
 
 def run(capsys, *arguments):
-    """Run the command line; returns exit code, output and errors."""
+    """Run the command line, and return its exit code, output and errors."""
     code = main(list(arguments))
     captured = capsys.readouterr()
     return code, captured.out, captured.err
 
 
 def fails(capsys, code, *arguments):
-    """Run what must fail with one line and leave no file; returns that line."""
+    """Run a command that must fail with a one-line error and write no file. Return the error."""
     before = sorted(os.listdir())
     found, out, err = run(capsys, *arguments)
     assert (found, out) == (code, "")
@@ -156,7 +156,7 @@ def fails(capsys, code, *arguments):
 
 
 def pytest_collection_modifyitems(items):
-    """Long tests first, the longest before all: whoever begins one last decides how long all of them take."""
+    """Run long tests first, because a long test that starts late delays the end of the run."""
     items.sort(key=lambda item: -_seconds(item.get_closest_marker("slow")))
 
 
@@ -166,5 +166,5 @@ def _seconds(slow):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """One more than there are cores: tests that wait for the processes of a run leave theirs idle."""
+    """Use one worker more than there are cores, because tests that wait for other processes are idle."""
     return (os.cpu_count() or 1) + 1

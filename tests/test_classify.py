@@ -1,4 +1,4 @@
-"""The downstream classifiers against scikit-learn's, and ML-kNN against its paper written as loops."""
+"""Classifiers compared with scikit-learn, and ML-kNN compared with its paper written as loops."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from broken_sparse import broken
 from labelsieve.classify import LabelFrequency, LabelwiseSVM, MLkNN
 
-# The dual solver, which labelsieve does not use, solved as far as it goes.
+# The dual solver, which labelsieve does not use, with a small tolerance.
 EXACT_LINEAR = LinearSVC(dual=True, tol=1e-8, random_state=0, max_iter=1_000_000)
 
 CLASSIFIERS = [LabelwiseSVM(), LabelwiseSVM("rbf"), MLkNN(n_neighbors=3), LabelFrequency()]
@@ -21,7 +21,7 @@ CLASSIFIERS = [LabelwiseSVM(), LabelwiseSVM("rbf"), MLkNN(n_neighbors=3), LabelF
 
 @pytest.fixture
 def problem():
-    """Sixty rows with zeros in every column, four labels, and a fifth and sixth of one class each."""
+    """Make sixty rows with zeros in every column, four labels, and two labels of a single class."""
     rng = np.random.default_rng(0)
     X = np.where(rng.random((60, 5)) < 0.5, 0, rng.gamma(2.0, size=(60, 5)))
     Y = (X[:, :4] + 0.5 * rng.normal(size=(60, 4)) > 1).astype(int)
@@ -56,7 +56,7 @@ def test_svm_equals_scaling_and_one_versus_rest(problem, ours, theirs):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_labels_of_one_class_rank_below_all_others(problem, kernel):
+def test_one_class_labels_rank_below_all_others(problem, kernel):
     X, Y = problem
     machine = LabelwiseSVM(kernel).fit(X, Y)
     scores = machine.decision_function(X)
@@ -64,14 +64,14 @@ def test_labels_of_one_class_rank_below_all_others(problem, kernel):
     assert (scores[:, 4:] < 0).all()
     predicted = machine.predict(X)
     assert not predicted[:, 4].any()
-    assert predicted[:, 5].all(), "a label that every training row has is predicted"
+    assert predicted[:, 5].all()
     np.testing.assert_array_equal(predicted[:, :4], scores[:, :4] > 0)
 
 
 @pytest.mark.filterwarnings("ignore:Label .* is present in all training examples:UserWarning")
 @pytest.mark.filterwarnings("ignore:Label not .* is present in all training examples:UserWarning")
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_constant_is_what_one_versus_rest_does_with_one_class(problem, kernel):
+def test_constant_equals_one_versus_rest_for_one_class_labels(problem, kernel):
     X, Y = problem
     theirs = EXACT_LINEAR if kernel == "linear" else SVC()
     scaled = MinMaxScaler().fit_transform(X)
@@ -83,20 +83,20 @@ def test_constant_is_what_one_versus_rest_does_with_one_class(problem, kernel):
     np.testing.assert_array_equal(machine.predict(X), reference.predict(scaled))
 
 
-def test_svm_without_a_label_to_learn_still_scores():
+def test_svm_scores_one_class_labels_only():
     machine = LabelwiseSVM().fit(np.eye(3), np.array([[1, 0], [1, 0], [1, 0]]))
     np.testing.assert_array_equal(machine.decision_function(np.eye(3)), np.full((3, 2), -1.0))
     np.testing.assert_array_equal(machine.predict(np.eye(3)), [[1, 0]] * 3)
 
 
-def test_svm_that_runs_out_of_iterations_says_so(problem):
+def test_svm_that_does_not_converge_warns(problem):
     X, Y = problem
     with pytest.warns(ConvergenceWarning, match="max_iter"):
         LabelwiseSVM(max_iter=1).fit(X, Y[:, :1])
 
 
 def slow_ml_knn(X, Y, X_new, k, s):
-    """Posterior probabilities after Zhang and Zhou (2007), Eqs. 1 to 5, one label at a time."""
+    """Compute posterior probabilities by Eqs. 1 to 5 of Zhang and Zhou (2007), one label at a time."""
     n_rows, n_labels = Y.shape
     posterior = np.zeros((len(X_new), n_labels))
 
@@ -107,13 +107,13 @@ def slow_ml_knn(X, Y, X_new, k, s):
 
     for label in range(n_labels):
         prior = (s + Y[:, label].sum()) / (2 * s + n_rows)
-        having, lacking = [0] * (k + 1), [0] * (k + 1)
+        positive, negative = [0] * (k + 1), [0] * (k + 1)
         for i in range(n_rows):
-            (having if Y[i, label] else lacking)[count(X[i], label, leave_out=i)] += 1
+            (positive if Y[i, label] else negative)[count(X[i], label, leave_out=i)] += 1
         for row, point in enumerate(X_new):
             j = count(point, label)
-            with_label = prior * (s + having[j]) / (s * (k + 1) + sum(having))
-            without = (1 - prior) * (s + lacking[j]) / (s * (k + 1) + sum(lacking))
+            with_label = prior * (s + positive[j]) / (s * (k + 1) + sum(positive))
+            without = (1 - prior) * (s + negative[j]) / (s * (k + 1) + sum(negative))
             posterior[row, label] = with_label / (with_label + without)
     return posterior
 
@@ -129,19 +129,19 @@ def test_ml_knn_equals_its_paper(k, s):
     np.testing.assert_array_equal(model.predict(X_new), expected > 0.5)
 
 
-def test_a_point_is_not_its_own_neighbour_even_among_copies():
-    # Three pairs of equal rows: the one neighbour of a row is its twin, whose label is the opposite.
+def test_row_is_not_its_own_neighbour_even_among_duplicates():
+    # In three pairs of equal rows, the only neighbour of a row is its duplicate, which has the opposite label.
     X = np.repeat([[0.0], [1.0], [2.0]], 2, axis=0)
     Y = np.array([[0], [1], [0], [1], [0], [1]])
     model = MLkNN(n_neighbors=1).fit(X, Y)
-    # Of the three rows with the label none has a neighbour with it, of the others all do:
-    # even prior, (1 + 0) / (2 + 3) against (1 + 3) / (2 + 3).
+    # The prior odds are even. No row with the label has a neighbour with it, but all other rows do, so the
+    # probabilities are (1 + 0) / (2 + 3) and (1 + 3) / (2 + 3).
     np.testing.assert_allclose(model.log_odds_, [[np.log(4), np.log(1 / 4)]])
 
 
-def test_ml_knn_takes_the_same_neighbours_of_many_equally_far_ones_however_they_are_stored():
+def test_ml_knn_breaks_ties_equally_for_dense_and_sparse_features():
     rng = np.random.default_rng(2)
-    # Few distinct words in a row: most distances are shared by many rows, as in collections of short texts.
+    # Short texts have few distinct words, so many distances are equal.
     X, Y = (rng.random((200, 30)) < 0.08).astype(float) * 0.1, (rng.random((200, 5)) < 0.3).astype(int)
     dense, sparse = MLkNN().fit(X[:150], Y[:150]), MLkNN().fit(sp.csr_matrix(X[:150]), Y[:150])
     np.testing.assert_array_equal(dense.log_odds_, sparse.log_odds_)
@@ -151,12 +151,12 @@ def test_ml_knn_takes_the_same_neighbours_of_many_equally_far_ones_however_they_
     np.testing.assert_array_equal(scores, alone)
 
 
-def test_ml_knn_needs_more_rows_than_neighbours():
-    with pytest.raises(ValueError, match=r"n_samples=5.*Got 5"):
+def test_ml_knn_raises_with_too_few_rows():
+    with pytest.raises(ValueError, match=r"n_neighbors .*n_samples=5.* 5"):
         MLkNN(n_neighbors=5).fit(np.eye(5), np.eye(5, dtype=int))
 
 
-def test_label_frequency_ranks_by_frequency_alone(problem):
+def test_label_frequency_ignores_features(problem):
     X, Y = problem
     model = LabelFrequency().fit(X, Y)
     scores = model.decision_function(X)
@@ -165,20 +165,20 @@ def test_label_frequency_ranks_by_frequency_alone(problem):
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
-def test_sparse_features_and_labels_change_nothing(problem, classifier, monkeypatch):
+def test_sparse_and_dense_input_give_equal_scores(problem, classifier, monkeypatch):
     Y = problem[1]
-    # A zero in every column: sparse features are scaled as dense ones then.
+    # With a zero in every column, dense and sparse features have the same scaling.
     X = np.vstack([np.zeros(5), np.random.default_rng(0).random((59, 5))])
     dense = clone(classifier).fit(X, Y)
     with monkeypatch.context() as patch:
-        patch.setattr(sp.csr_matrix, "toarray", _refuse_features(sp.csr_matrix.toarray, X.shape))
+        patch.setattr(sp.csr_matrix, "toarray", _only_labels(sp.csr_matrix.toarray, X.shape))
         sparse = clone(classifier).fit(sp.csr_matrix(X), sp.csr_matrix(Y))
         scores = sparse.decision_function(sp.csr_matrix(X))
     np.testing.assert_allclose(scores, dense.decision_function(X), rtol=1e-3, atol=1e-3)
 
 
-def _refuse_features(toarray, shape):
-    """Densify labels, which the classifiers need, but not the features."""
+def _only_labels(toarray, shape):
+    """Return a version of toarray that fails for features, which must stay sparse."""
 
     def guarded(self, *args, **kwargs):
         assert self.shape != shape, "the features were made dense"
@@ -188,19 +188,19 @@ def _refuse_features(toarray, shape):
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
-def test_scaling_is_learnt_from_the_training_rows_alone(problem, classifier):
+def test_scaling_is_learned_from_the_training_rows_only(problem, classifier):
     X, Y = problem
     model = clone(classifier).fit(X[:40], Y[:40])
     alone = np.vstack([model.decision_function(row[None]) for row in X[40:]])
     np.testing.assert_allclose(model.decision_function(X[40:]), alone, rtol=1e-12, atol=1e-12)
 
 
-def test_minus_one_labels_are_refused():
+def test_negative_labels_raise():
     with pytest.raises(ValueError, match="-1"):
         LabelwiseSVM().fit(np.eye(2), np.array([[-1, 1], [1, -1]]))
 
 
-def test_bad_parameters_are_refused(problem):
+def test_invalid_parameters_raise(problem):
     with pytest.raises(ValueError, match="'one_class' parameter"):
         LabelwiseSVM(one_class="drop").fit(*problem)
     with pytest.raises(ValueError, match="'smoothing' parameter"):
@@ -208,7 +208,7 @@ def test_bad_parameters_are_refused(problem):
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
-def test_a_broken_sparse_matrix_is_refused(problem, classifier):
+def test_invalid_sparse_matrices_raise(problem, classifier):
     X, Y = problem
     fitted = clone(classifier).fit(X, Y)
     bad_X, bad_Y = broken(X, "index too large"), broken(Y, "index too large")
@@ -224,7 +224,7 @@ def test_a_broken_sparse_matrix_is_refused(problem, classifier):
 
 
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=repr)
-def test_indices_of_64_bits_and_entries_in_parts_change_nothing(problem, classifier):
+def test_64_bit_indices_and_duplicate_entries_give_equal_scores(problem, classifier):
     X, Y = (sp.csr_matrix(part) for part in problem)
     expected = clone(classifier).fit(X, Y).decision_function(X)
     long_X, long_Y = X.copy(), Y.copy()

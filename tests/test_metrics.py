@@ -1,4 +1,4 @@
-"""Metrics against scikit-learn where conventions agree, and against their definitions written as loops."""
+"""Metrics compared with scikit-learn and with their definitions written as loops."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ COUNTING = [name for name, metric in METRICS.items() if metric.needs == "predict
 
 @st.composite
 def labels_and_scores(draw, *, empty_rows=True):
-    """Labels with few distinct scores, so that ties are common."""
+    """Draw labels with few distinct scores, so that ties are common."""
     shape = draw(st.tuples(st.integers(1, 6), st.integers(1, 6)))
     Y = draw(arrays(np.int64, shape, elements=st.integers(0, 1)))
     scores = draw(arrays(np.float64, shape, elements=st.sampled_from([-2.0, -0.5, 0.0, 0.5, 1.0, 3.5])))
@@ -53,7 +53,7 @@ def slow_ranking_loss(true, false, row):
 
 
 def at_or_above(label, row, ties):
-    """The label and all that come before it; those that tie with it too, or only if in earlier columns."""
+    """List the labels ranked at or above a label, with all ties or only those in earlier columns."""
     if ties == "errors":
         return [other for other in range(len(row)) if row[other] >= row[label]]
     ordered = sorted(range(len(row)), key=lambda other: (-row[other], other))
@@ -73,8 +73,8 @@ def slow_coverage(true, false, row, ties="errors", unit="zero-based"):
 def slow_average_precision(true, false, row, ties="errors"):
     precisions = []
     for t in true:
-        met = at_or_above(t, row, ties)
-        precisions.append(sum(label in true for label in met) / len(met))
+        above = at_or_above(t, row, ties)
+        precisions.append(sum(label in true for label in above) / len(above))
     return sum(precisions) / len(precisions)
 
 
@@ -124,7 +124,7 @@ def test_ranking_metrics_equal_their_definition(name, options, problem):
 
 
 @pytest.mark.parametrize("scores", [[[True, True, False]], np.array([[7, 7, 2]], dtype=np.uint8)])
-def test_ties_are_broken_by_column_in_scores_of_any_kind(scores):
+def test_ties_are_broken_by_column_for_scores_of_any_dtype(scores):
     assert coverage([[1, 0, 0]], scores, unit="count", ties="index") == 1
     assert coverage([[0, 1, 0]], scores, unit="count", ties="index") == 2
     assert average_precision([[0, 1, 0]], scores, ties="index") == 1 / 2
@@ -133,9 +133,9 @@ def test_ties_are_broken_by_column_in_scores_of_any_kind(scores):
 
 @settings(max_examples=60, deadline=None)
 @given(problem=labels_and_scores())
-def test_scikit_learn_conventions_give_scikit_learn_numbers(problem):
+def test_ranking_metrics_equal_scikit_learn_with_its_conventions(problem):
     Y, scores = problem
-    if Y.shape[1] == 1:  # scikit-learn reads a single column as classes
+    if Y.shape[1] == 1:  # scikit-learn interprets a single column as classes
         return
     assert ranking_loss(Y, scores, empty_rows="perfect") == pytest.approx(label_ranking_loss(Y, scores))
     assert average_precision(Y, scores, empty_rows="perfect") == pytest.approx(
@@ -161,13 +161,13 @@ def test_counting_metrics_equal_scikit_learn(problem):
 
 @settings(max_examples=40, deadline=None)
 @given(problem=two_label_matrices())
-def test_skipped_labels_and_rows_leave_the_mean(problem):
+def test_skipped_labels_and_rows_are_excluded_from_the_mean(problem):
     Y, predicted = problem
     has_positives = (Y | predicted).any(axis=0)
     if not has_positives.any():
         return
     expected = f1_score(Y[:, has_positives], predicted[:, has_positives], average=None, zero_division=0)
-    if has_positives.sum() == 1:  # read as classes: the F1 of class 1 is the last
+    if has_positives.sum() == 1:  # a single column has two classes, of which the last is class 1
         expected = expected[-1:]
     assert macro_f1(Y, predicted, undefined="skip") == pytest.approx(expected.mean())
     assert samples_f1(Y.T, predicted.T, undefined="skip") == pytest.approx(expected.mean())
@@ -176,7 +176,7 @@ def test_skipped_labels_and_rows_leave_the_mean(problem):
 @pytest.mark.parametrize("name", METRICS)
 @settings(max_examples=40, deadline=None)
 @given(problem=labels_and_scores(empty_rows=False), seed=st.integers(0, 99))
-def test_values_are_bounded_and_order_does_not_matter(name, problem, seed):
+def test_values_are_bounded_and_invariant_to_permutations(name, problem, seed):
     Y, scores = problem
     metric = METRICS[name]
     output = scores if metric.needs == "scores" else (scores > 0).astype(int)
@@ -185,12 +185,12 @@ def test_values_are_bounded_and_order_does_not_matter(name, problem, seed):
     assert 0 <= value <= 1
     rng = np.random.default_rng(seed)
     rows, labels = rng.permutation(Y.shape[0]), rng.permutation(Y.shape[1])
-    shuffled = metric.function(Y[rows][:, labels], output[rows][:, labels])
-    assert shuffled == pytest.approx(value, abs=1e-12)
+    permuted = metric.function(Y[rows][:, labels], output[rows][:, labels])
+    assert permuted == pytest.approx(value, abs=1e-12)
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_the_truth_itself_is_best(name):
+def test_true_labels_have_the_best_value(name):
     Y = np.array([[1, 0, 0], [0, 0, 1], [0, 1, 0]])
     best = 1.0 if METRICS[name].direction == "higher" else 0.0
     assert METRICS[name].function(Y, Y) == best
@@ -198,33 +198,33 @@ def test_the_truth_itself_is_best(name):
 
 
 @pytest.mark.parametrize("name", RANKING)
-def test_rows_without_labels_are_left_out_or_perfect(name):
-    judged = METRICS[name].function([[0, 1, 0]], [[0.3, 0.2, 0.1]])
+def test_rows_without_labels_are_skipped_or_perfect(name):
+    expected = METRICS[name].function([[0, 1, 0]], [[0.3, 0.2, 0.1]])
     Y, scores = [[0, 1, 0], [0, 0, 0]], [[0.3, 0.2, 0.1], [0.3, 0.2, 0.1]]
-    assert METRICS[name].function(Y, scores) == judged
+    assert METRICS[name].function(Y, scores) == expected
     best = 1.0 if METRICS[name].direction == "higher" else 0.0
     lenient = METRICS[name].with_options(empty_rows="perfect")
-    assert lenient.function(Y, scores) == pytest.approx((judged + best) / 2)
+    assert lenient.function(Y, scores) == pytest.approx((expected + best) / 2)
     assert lenient.function(Y[1:], scores[1:]) == best
 
 
 @pytest.mark.parametrize("name", RANKING)
-def test_ranking_nothing_is_an_error_and_not_a_number(name):
+def test_ranking_metrics_raise_without_true_labels(name):
     with pytest.raises(ValueError, match="empty_rows"):
         METRICS[name].function(np.zeros((2, 3)), np.ones((2, 3)))
 
 
 @pytest.mark.parametrize("name", ["macro_f1", "micro_f1", "samples_f1"])
-def test_f1_of_nothing_is_what_the_option_says(name):
-    nothing = np.zeros((2, 3))
-    assert METRICS[name].function(nothing, nothing) == 0
-    assert METRICS[name].with_options(undefined=1).function(nothing, nothing) == 1
+def test_undefined_f1_is_an_option(name):
+    empty = np.zeros((2, 3))
+    assert METRICS[name].function(empty, empty) == 0
+    assert METRICS[name].with_options(undefined=1).function(empty, empty) == 1
     with pytest.raises(ValueError, match="undefined"):
-        METRICS[name].with_options(undefined="skip").function(nothing, nothing)
+        METRICS[name].with_options(undefined="skip").function(empty, empty)
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_sparse_and_boolean_labels_count_the_same(name):
+def test_sparse_and_boolean_labels_give_equal_values(name):
     rng = np.random.default_rng(0)
     Y, other = (rng.random((20, 5)) < 0.4).astype(int), (rng.random((20, 5)) < 0.4).astype(int)
     expected = METRICS[name].function(Y, other)
@@ -233,7 +233,7 @@ def test_sparse_and_boolean_labels_count_the_same(name):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_broken_sparse_labels_are_refused(name):
+def test_invalid_sparse_labels_raise(name):
     Y = np.eye(6, dtype=int)
     with pytest.raises(ValueError, match=r"^Y_true .*sparse"):
         METRICS[name].function(broken(Y, "index too large"), Y)
@@ -243,7 +243,7 @@ def test_broken_sparse_labels_are_refused(name):
 
 
 @pytest.mark.parametrize("name", RANKING)
-def test_batches_of_rows_change_nothing(name, monkeypatch):
+def test_values_do_not_depend_on_batches(name, monkeypatch):
     rng = np.random.default_rng(0)
     Y, scores = (rng.random((50, 7)) < 0.3).astype(int), rng.normal(size=(50, 7))
     whole = METRICS[name].function(Y, scores)
@@ -255,7 +255,7 @@ def test_batches_of_rows_change_nothing(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_inputs_are_left_alone(name):
+def test_inputs_do_not_change(name):
     Y, other = np.array([[1, 0], [0, 1]]), np.array([[0, 1], [0, 1]])
     Y.flags.writeable = other.flags.writeable = False
     METRICS[name].function(Y, other)
@@ -273,7 +273,7 @@ def test_inputs_are_left_alone(name):
         ([[1.0, np.nan]], [[0, 1]]),
     ],
 )
-def test_bad_labels_are_refused(name, Y, other):
+def test_invalid_labels_raise(name, Y, other):
     with pytest.raises(ValueError, match="Y_true"):
         METRICS[name].function(Y, other)
 
@@ -290,7 +290,7 @@ def test_bad_labels_are_refused(name, Y, other):
         (micro_f1, [[1, 0]], {"undefined": "nan"}, "undefined"),
     ],
 )
-def test_bad_scores_predictions_and_options_are_refused(metric, other, options, name):
+def test_invalid_scores_predictions_and_options_raise(metric, other, options, name):
     with pytest.raises(ValueError, match=name):
         metric([[1, 0]], other, **options)
 

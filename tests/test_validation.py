@@ -1,4 +1,4 @@
-"""Cross-validation that fits on candidates and scores on the truth, without a way to leak."""
+"""Cross-validation that fits on candidates and scores on true labels, without leakage."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from labelsieve.datasets import add_candidates, make_pml
 
 
 class Recorder(LabelFrequency):
-    """Remembers everything it was given."""
+    """Classifier that records its inputs."""
 
     def fit(self, X, y):
         self.given_ = [("fit", X, y)]
@@ -33,15 +33,15 @@ class Recorder(LabelFrequency):
 
 
 class RecordingSplitter(KFold):
-    """Remembers the labels it was shown."""
+    """Splitter that records its labels."""
 
     def split(self, X, y=None, groups=None):
-        self.shown_ = y
+        self.labels_ = y
         return super().split(X, y, groups)
 
 
 class NameKeeper(LabelFrequency):
-    """Keeps the feature names that reach it."""
+    """Classifier that records the feature names."""
 
     def fit(self, X, y):
         self.names_ = X.columns
@@ -49,7 +49,7 @@ class NameKeeper(LabelFrequency):
 
 
 class OnlyPredicts(BaseEstimator):
-    """A classifier without scores."""
+    """Classifier without scores."""
 
     def fit(self, X, y):
         self.n_labels_ = y.shape[1]
@@ -65,7 +65,7 @@ def problem():
     return X, add_candidates(Y_true, rate=0.3, random_state=0), Y_true
 
 
-def test_results_are_those_of_a_loop_written_by_hand(problem):
+def test_results_equal_those_of_an_explicit_loop(problem):
     X, Y_candidates, Y_true = problem
     model = make_pipeline(SumF(4), LabelwiseSVM())
     results = pml_cross_validate(model, X, Y_candidates, Y_true, cv=3, random_state=7)
@@ -78,11 +78,11 @@ def test_results_are_those_of_a_loop_written_by_hand(problem):
             assert results[f"test_{name}"][fold] == metric.function(Y_true[test], method(X[test]))
 
 
-def test_estimator_and_splitter_never_see_the_truth(problem):
+def test_estimator_and_splitter_never_get_true_labels(problem):
     X, Y_candidates, Y_true = problem
     splitter = RecordingSplitter(3)
     results = pml_cross_validate(Recorder(), X, Y_candidates, Y_true, cv=splitter, return_estimator=True)
-    assert splitter.shown_ is Y_candidates
+    assert splitter.labels_ is Y_candidates
     for estimator, (train, test) in zip(results["estimator"], KFold(3).split(X), strict=True):
         (method, X_fit, Y_fit), *later = estimator.given_
         assert method == "fit"
@@ -105,7 +105,7 @@ def test_scores_do_not_depend_on_candidates_of_the_test_rows(problem):
         assert first[f"test_{name}"] == second[f"test_{name}"]
 
 
-def test_folds_are_shuffled_by_the_seed_and_repeatable(problem):
+def test_folds_depend_only_on_the_seed(problem):
     def run(seed):
         return pml_cross_validate(LabelwiseSVM(), *problem, cv=3, random_state=seed)["test_ranking_loss"]
 
@@ -113,12 +113,12 @@ def test_folds_are_shuffled_by_the_seed_and_repeatable(problem):
     assert not np.array_equal(run(0), run(1))
 
 
-def test_ten_folds_and_all_metrics_are_the_default(problem):
+def test_default_is_ten_folds_and_all_metrics(problem):
     results = pml_cross_validate(LabelFrequency(), *problem)
     assert [len(results[f"test_{name}"]) for name in METRICS] == [10] * len(METRICS)
 
 
-def test_sparse_matrices_dataframes_and_lists_give_the_same_numbers(problem):
+def test_sparse_matrices_dataframes_and_lists_give_equal_results(problem):
     X, Y_candidates, Y_true = problem
     plain = pml_cross_validate(LabelFrequency(), X, Y_candidates, Y_true, cv=3, random_state=0)
     as_frames = [pd.DataFrame(part).add_prefix("c") for part in (X, Y_candidates, Y_true)]
@@ -132,7 +132,7 @@ def test_sparse_matrices_dataframes_and_lists_give_the_same_numbers(problem):
 
 
 @pytest.mark.parametrize("form", ["bsr", "coo", "csc", "lil"])
-def test_every_sparse_format_gives_the_numbers_of_csr(problem, form):
+def test_sparse_formats_give_equal_results(problem, form):
     model = make_pipeline(SumF(5), LabelwiseSVM())
     expected, results = (
         pml_cross_validate(
@@ -144,24 +144,24 @@ def test_every_sparse_format_gives_the_numbers_of_csr(problem, form):
         np.testing.assert_array_equal(results[f"test_{name}"], expected[f"test_{name}"])
 
 
-def test_broken_sparse_matrices_are_refused_before_anything_follows_their_indices(problem):
+def test_invalid_sparse_matrices_raise_before_splitting(problem):
     splitter = RecordingSplitter(2)
-    for place, name in enumerate(("X", "Y_candidates", "Y_true")):
+    for position, name in enumerate(("X", "Y_candidates", "Y_true")):
         parts = [*problem]
-        parts[place] = broken(parts[place], "index too large")
+        parts[position] = broken(parts[position], "index too large")
         with pytest.raises(ValueError, match=f"^{name} .*sparse"):
             pml_cross_validate(LabelFrequency(), *parts, cv=splitter)
-    assert not hasattr(splitter, "shown_")
+    assert not hasattr(splitter, "labels_")
 
 
-def test_splitters_and_single_metrics_are_taken(problem):
+def test_splitters_and_single_metrics_are_accepted(problem):
     splitter = ShuffleSplit(2, test_size=0.3, random_state=0)
     results = pml_cross_validate(LabelFrequency(), *problem, cv=splitter, scoring="one_error")
     assert [name for name in results if name.startswith("test_")] == ["test_one_error"]
     assert len(results["test_one_error"]) == 2
 
 
-def test_metrics_with_other_conventions_are_taken(problem):
+def test_metrics_with_other_conventions_are_accepted(problem):
     lenient = METRICS["coverage"].with_options(unit="count")
     results = pml_cross_validate(
         LabelFrequency(),
@@ -179,7 +179,7 @@ def test_listed_probabilities_become_scores_even_with_one_class(problem):
     never, always = np.zeros_like(Y_candidates), np.zeros_like(Y_candidates)
     never[:, 0] = always[:, 1] = 1
     model = RandomForestClassifier(3, random_state=0)
-    # The label that never occurs scores 0, below or beside every other; the one that always does scores 1.
+    # The label that never occurs scores 0, the lowest score. The label that always occurs scores 1.
     last = pml_cross_validate(model, X, Y_candidates, never, cv=2, scoring="coverage")
     np.testing.assert_allclose(last["test_coverage"], 4 / 5)
     strict_order = METRICS["coverage"].with_options(unit="count")
@@ -189,7 +189,7 @@ def test_listed_probabilities_become_scores_even_with_one_class(problem):
     np.testing.assert_allclose(first["test_d"], 1)
 
 
-def test_a_single_label_is_a_column(problem):
+def test_single_label_is_a_column(problem):
     X, Y_candidates, Y_true = problem
     results = pml_cross_validate(
         DecisionTreeClassifier(random_state=0), X, Y_candidates[:, :1], Y_true[:, :1], cv=3
@@ -197,20 +197,20 @@ def test_a_single_label_is_a_column(problem):
     assert (results["test_micro_f1"] > 0).all()
 
 
-def test_bad_input_is_refused_before_any_fit(problem):
+def test_invalid_input_raises(problem):
     X, Y_candidates, Y_true = problem
-    with pytest.raises(ValueError, match="Got 'accuracy'"):
+    with pytest.raises(ValueError, match="'accuracy'"):
         pml_cross_validate(LabelFrequency(), X, Y_candidates, Y_true, scoring=["accuracy"])
     with pytest.raises(ValueError, match=r"\(89, 5\)"):
         pml_cross_validate(LabelFrequency(), X, Y_candidates, Y_true[1:])
     with pytest.raises(ValueError, match="cv"):
         pml_cross_validate(LabelFrequency(), X, Y_candidates, Y_true, cv=None)
-    with pytest.raises(TypeError, match="SumF is a feature selector without predict"):
+    with pytest.raises(TypeError, match="SumF"):
         pml_cross_validate(SumF(), X, Y_candidates, Y_true)
     with pytest.raises(TypeError, match="OnlyPredicts"):
         pml_cross_validate(OnlyPredicts(), X, Y_candidates, Y_true, scoring="coverage")
 
 
-def test_predictions_suffice_for_the_metrics_that_count(problem):
+def test_counting_metrics_need_only_predictions(problem):
     results = pml_cross_validate(OnlyPredicts(), *problem, cv=3, scoring=["hamming_loss"])
     assert np.mean(results["test_hamming_loss"]) == pytest.approx(1 - problem[2].mean())

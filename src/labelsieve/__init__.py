@@ -1,6 +1,6 @@
-"""Find out which columns matter and which labels are wrong in tables with unreliable labels.
+"""Find relevant columns and wrong labels in tables with unreliable labels.
 
-Public names are listed in ``__init__.pyi`` and imported on first use, so that the command line starts fast.
+Public names are listed in ``__init__.pyi`` and imported on first use to keep the command line fast.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-# The public names, listed once: `__init__.py` imports them from here on first use.
+# List of public names, which `__init__.py` imports on first use.
 
 from . import classify as classify
 from . import contract as contract

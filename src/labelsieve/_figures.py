@@ -1,4 +1,4 @@
-"""Figures for pages and files, and their style. Needs matplotlib."""
+"""Style and export of figures. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labelsieve.io.writing import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Colours of text, of the main subject, and of the rest (readable on white and on black).
+#: Colours of text, of highlighted data, and of other data (readable on white and on black).
 INK, ACCENT, FAINT = "#1f2328", "#d1495b", "#7d8590"
 
 _DPI = 144
@@ -25,7 +25,7 @@ _SAVE_OPTIONS: dict[str, dict[str, Any]] = {
     ".png": {"dpi": _DPI, "facecolor": "white"},
 }
 _STYLE: dict[str, Any] = {
-    # Names come from data: a dollar sign does not start a formula.
+    # Names from data may contain dollar signs, which must not start a formula.
     "text.parse_math": False,
     "text.color": INK,
     "axes.edgecolor": INK,
@@ -61,7 +61,7 @@ _STYLE: dict[str, Any] = {
     "ytick.major.width": 0.7,
     "xtick.minor.size": 0,
     "ytick.minor.size": 0,
-    "font.sans-serif": ["DejaVu Sans"],  # part of matplotlib: the same figure everywhere
+    "font.sans-serif": ["DejaVu Sans"],  # part of matplotlib, so figures are equal everywhere
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "path.simplify_threshold": 0.25,
@@ -69,37 +69,35 @@ _STYLE: dict[str, Any] = {
 
 
 def has_matplotlib() -> bool:
-    """Return whether figures can be drawn."""
+    """Return whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 @contextmanager
 def chart_style() -> Iterator[None]:
-    """Draw in the style of reports, whatever the user's matplotlib is set to."""
+    """Use the style of reports instead of the user's matplotlib settings."""
     import matplotlib.style
 
     with matplotlib.style.context(["default", _STYLE]), warnings.catch_warnings():
-        # Names in scripts that the font lacks are drawn by the reader of an SVG, and as boxes elsewhere.
+        # SVG viewers draw glyphs that the font lacks. Other formats show boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield
 
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A figure with a description in words, for a page or for files."""
+    """Figure with a text description, for a page or for files."""
 
     figure: Figure
     description: str
 
     def save(self, folder: Path, stem: str, formats: Sequence[str] = ("pdf", "svg", "png")) -> list[Path]:
-        """Write ``stem.pdf``, ``stem.svg`` and ``stem.png``, or some of them, into a folder.
+        """Save the figure as ``stem.pdf``, ``stem.svg`` and ``stem.png``, or some of them, in a folder.
 
-        The same figure gives the same bytes: no file holds a date. No file is left half written.
+        The same figure gives the same bytes, without dates. Files are replaced atomically.
         """
         if Path(stem).name != stem:
-            raise ValueError(
-                f"stem must be a file name without folders. Got {stem!r}. Name the folder apart."
-            )
+            raise ValueError(f"stem must be a file name without folders, got {stem!r}.")
         folder.mkdir(parents=True, exist_ok=True)
         paths = [folder / f"{stem}.{name}" for name in formats]
         for path in paths:
@@ -111,10 +109,10 @@ class PageFigure:
         import matplotlib as mpl
         from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-        # A fixed salt: the same figure has the same identifiers.
+        # A fixed salt gives the same identifiers for the same figure.
         with chart_style(), mpl.rc_context({"svg.hashsalt": self.description}):
             if isinstance(self.figure.get_layout_engine(), ConstrainedLayoutEngine):
-                # Lay out once, not for every file.
+                # Compute the layout once, not for every file.
                 self.figure.draw_without_rendering()
                 self.figure.set_layout_engine("none")
             self.figure.savefig(stream, **options)

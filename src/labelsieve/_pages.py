@@ -1,4 +1,4 @@
-"""Self-contained HTML pages: one way to fill a template, and one policy of what a page may do. Needs jinja2."""
+"""Rendering of self-contained HTML pages with a content security policy."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from labelsieve._text import printable
 
 
 def render(template: str, *, style: str, scripts: Sequence[str], data: Any, **values: Any) -> str:
-    """Fill a template with values whose texts may come from data.
+    """Render a template with untrusted values.
 
-    A page loads nothing, runs nothing but its own script and obeys no style sheet but its own, whatever the names in
-    it say: attributes cannot hold styles. `style` is the file of the style sheet. The files `scripts` become one
-    script, which finds `data` as JSON in the element ``data``.
+    The content security policy blocks all requests, scripts and style sheets except those of the page itself,
+    including style attributes. `style` is the file name of the style sheet. The files `scripts` become one
+    script, which reads `data` as JSON from the element ``data``.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -26,11 +26,11 @@ def render(template: str, *, style: str, scripts: Sequence[str], data: Any, **va
         loader=PackageLoader("labelsieve"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_escape_controls,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["lines"] = _lines
+    environment.filters["lines"] = _keep_lines
     environment.filters["zip"] = zip
     folder = files("labelsieve") / "templates"
     css = (folder / style).read_text("utf-8")
@@ -39,33 +39,33 @@ def render(template: str, *, style: str, scripts: Sequence[str], data: Any, **va
         f"default-src 'none'; img-src data:; style-src {_digest(css)}; script-src {_digest(code)}; "
         "base-uri 'none'; form-action 'none'"
     )
-    # Our own words: quotation marks would be escaped without need.
-    ours = {"policy": policy, "style": css, "script": code, "data": _in_page(data)}
+    # These texts are trusted, and their quotation marks must not be escaped.
+    trusted = {"policy": policy, "style": css, "script": code, "data": _json_for_html(data)}
     return environment.get_template(template).render(
-        **{name: Markup(text) for name, text in ours.items()}, **values
+        **{name: Markup(text) for name, text in trusted.items()}, **values
     )
 
 
-def _in_page(data: Any) -> str:
-    """JSON that no page can take for markup."""
+def _json_for_html(data: Any) -> str:
+    """Write JSON without characters that HTML could interpret as markup."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     return text
 
 
-def _shown(value: Any) -> Any:
-    """Markup is ours; any other text must not steer what shows it."""
+def _escape_controls(value: Any) -> Any:
+    """Escape control characters, except in markup, which is trusted."""
     return value if hasattr(value, "__html__") else printable(value)
 
 
-def _lines(text: str) -> Any:
-    """Keep the line breaks of a text, and nothing else that steers."""
+def _keep_lines(text: str) -> Any:
+    """Escape control characters except line breaks."""
     from markupsafe import Markup
 
     return Markup("\n").join(printable(line) for line in text.split("\n"))
 
 
 def _digest(text: str) -> str:
-    """Name the one script or style sheet that counts."""
+    """Return the hash source of a script or style sheet for the policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,4 +1,4 @@
-"""Safe text for terminals, pages and spreadsheets: names, errors and file names from outside."""
+"""Escaping and formatting of untrusted text for terminals, pages and spreadsheets."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Unicode categories that control the terminal instead of showing something: control characters (escape sequences
-# begin with one), format characters (they reverse the writing direction), surrogates, line and paragraph separators.
+# Unicode categories that can control the terminal: control characters (which start escape sequences), format
+# characters (which can reverse the text direction), surrogates, line separators and paragraph separators.
 _CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-# Joiners belong to the script of several languages and to emoji.
+# Joiners are needed in several languages and in emoji.
 _HARMLESS = {"\u200c", "\u200d"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def printable(text: object) -> str:
-    r"""Escape characters that would control the terminal or break a line.
+    r"""Escape characters that would control the terminal or break the line.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def printable(text: object) -> str:
 
 
 def _is_control(letter: str) -> bool:
-    # XML, and so SVG, cannot hold the last two code points of a plane, which are not characters.
+    # The last two code points of a plane are not characters and are invalid in XML, including SVG.
     is_noncharacter = ord(letter) & 0xFFFE == 0xFFFE
     return is_noncharacter or (unicodedata.category(letter) in _CONTROLS and letter not in _HARMLESS)
 
@@ -55,7 +55,7 @@ def one_line(text: object) -> str:
 
 
 def error_text(error: BaseException) -> str:
-    """Return type and message of an error. The message of a user-defined error may fail, too.
+    """Return the type and message of an error, even if its ``__str__`` fails.
 
     Examples
     --------
@@ -63,14 +63,14 @@ def error_text(error: BaseException) -> str:
     'ValueError: too few rows'
     """
     try:
-        said = str(error)
+        message = str(error)
     except (Exception, SystemExit) as failure:
-        said = f"(its text failed with {type(failure).__name__})"
-    return f"{type(error).__name__}: {said}"
+        message = f"(its message failed with {type(failure).__name__})"
+    return f"{type(error).__name__}: {message}"
 
 
 def short(name: object, most: int = 36) -> str:
-    """Cut a name that would leave no room for others.
+    """Shorten a long name to ``most`` characters.
 
     Examples
     --------
@@ -82,12 +82,12 @@ def short(name: object, most: int = 36) -> str:
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
-    """Write a number and its noun.
+    """Format a number with its noun in singular or plural.
 
     Examples
     --------
-    >>> count(1, "data set"), count(0, "method"), count(3, "entry", "entries")
-    ('1 data set', '0 methods', '3 entries')
+    >>> count(1, "dataset"), count(0, "method"), count(3, "entry", "entries")
+    ('1 dataset', '0 methods', '3 entries')
     """
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
@@ -107,12 +107,12 @@ def closest(word: str, known: Iterable[str]) -> str:
 
 def near(word: str, known: Iterable[str]) -> str | None:
     """Return the closest known word, or None if none is close."""
-    # Bounded, since comparing long texts takes quadratic time.
+    # Limit the length because the comparison takes quadratic time.
     return next(iter(difflib.get_close_matches(word[:50], list(known), n=1)), None)
 
 
 def csv_cell(text: str) -> str:
-    r"""Make a text safe as a cell of CSV. An apostrophe keeps a spreadsheet from reading it as a formula.
+    r"""Escape a text for a CSV cell. An apostrophe prevents spreadsheets from interpreting it as a formula.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def csv_cell(text: str) -> str:
 
 
 def csv_text(frame: DataFrame) -> str:
-    r"""Write a frame as CSV: numbers in full, missing values as empty cells, texts as `csv_cell`.
+    r"""Format a frame as CSV with full precision, empty cells for missing values, and escaped texts.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def csv_text(frame: DataFrame) -> str:
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Iterable[object]], note: str = "") -> str:
-    """Write an HTML table for a notebook, with escaped texts.
+    """Format an HTML table for a notebook, with escaped texts.
 
     Examples
     --------

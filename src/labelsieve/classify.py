@@ -1,7 +1,8 @@
-"""The downstream classifiers: they learn many labels at once and score each of them.
+"""Multi-label classifiers for evaluating selected features.
 
-All three are scikit-learn classifiers for 0/1 label matrices; `decision_function` ranks the labels of a row
-and `predict` says which apply: those with a score above 0. One-dimensional targets are classes, one score each.
+All three are scikit-learn classifiers for 0/1 label matrices. `decision_function` scores the labels of a
+row, and `predict` returns the labels with scores above 0. A one-dimensional target contains classes, which
+have one score each.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = ["LabelFrequency", "LabelwiseSVM", "MLkNN"]
 
 
 class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
-    """Validation and decoding shared by the classifiers; a subclass learns and scores a 0/1 matrix."""
+    """Base class with validation and decoding. Subclasses learn and score a 0/1 matrix."""
 
     _validation: ClassVar[dict[str, Any]] = {"accept_sparse": ("csr",), "dtype": np.float64}
 
@@ -58,7 +59,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Features; sparse matrices stay sparse.
+            Features. Sparse matrices stay sparse.
         y : {array-like, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
             0/1 labels, or classes.
 
@@ -79,7 +80,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score the labels or classes of new rows; two classes have one score, as in scikit-learn.
+        """Score the labels or classes of new rows. Two classes have a single score, as in scikit-learn.
 
         Parameters
         ----------
@@ -92,7 +93,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose labels, or class, are predicted rightly.
+        """Return the fraction of rows whose labels or class are predicted correctly.
 
         Parameters
         ----------
@@ -118,40 +119,40 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
 
 
 class LabelwiseSVM(_MultilabelClassifier):
-    """One support vector machine per label.
+    """Support vector machine for every label.
 
     Parameters
     ----------
     kernel : {"linear", "rbf"}, default="linear"
-        Linear with squared hinge loss, the machines of `sklearn.svm.LinearSVC` but solved together for all
-        labels, or a Gaussian kernel with hinge loss (`sklearn.svm.SVC`).
+        "linear" uses the squared hinge loss of `sklearn.svm.LinearSVC`, solved for all labels together.
+        "rbf" uses a Gaussian kernel and the hinge loss of `sklearn.svm.SVC`.
     C : float, default=1.0
-        Weight of the loss against the margin.
+        Inverse regularisation strength.
     gamma : {"scale", "auto"} or float, default="scale"
-        Width of the Gaussian kernel, as in `sklearn.svm.SVC`.
+        Coefficient of the Gaussian kernel, as in `sklearn.svm.SVC`.
     scale : {"minmax"} or None, default="minmax"
-        Bring every feature to [0, 1] on the training rows; sparse matrices are divided by the largest
+        Scale every feature to [0, 1] on the training rows. Sparse features are divided by their largest
         absolute value instead, so that they stay sparse.
     one_class : {"lowest", "constant"}, default="lowest"
-        What to do with a label that all training rows have, or none. There is nothing to learn, so "lowest"
-        scores it below every other label of the row, whichever of the two it is; `predict` gives what
-        the training rows had. "constant" is what scikit-learn's `OneVsRestClassifier` does: the score is
-        0 or 1, so a label that never occurs ranks above every label the machines reject.
+        Scores of labels that all training rows have, or none. "lowest" scores them below all other labels of
+        the row, while `predict` returns their value in the training rows. "constant" scores them 1 or 0, as
+        in scikit-learn's `OneVsRestClassifier`, so a label that never occurs ranks above all labels with
+        negative scores.
     max_iter : int, default=100000
-        Iteration budget of each machine.
+        Maximum number of iterations of each machine.
 
     Attributes
     ----------
     classes_ : ndarray
-        Numbers of the labels, or the classes of a one-dimensional target.
+        Indices of the labels, or the classes of a one-dimensional target.
     coef_ : ndarray of shape (n_labels, n_features)
-        Weights on the scaled features, linear kernel only; 0 for a label with one class.
+        Weights for scaled features, for the linear kernel only. They are 0 for labels with a single class.
     intercept_ : ndarray of shape (n_labels,)
-        Offsets, linear kernel only.
+        Intercepts, for the linear kernel only.
     scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     n_iter_ : int
-        Most iterations that a machine took.
+        Largest number of iterations of a machine.
     n_features_in_ : int
         Number of features.
 
@@ -205,9 +206,9 @@ class LabelwiseSVM(_MultilabelClassifier):
 
     def _learn_gaussian(self, X: Matrix, Y: np.ndarray) -> None:
         X = with_short_indices(X)  # libsvm counts in 32 bits
-        # The seed changes no result; without it SVC would draw from the global generator.
+        # The seed does not affect the result, but without it SVC would use the global random state.
         machine = SVC(C=self.C, gamma=self.gamma, max_iter=self.max_iter, random_state=0)
-        # X has been checked once; hundreds of labels need not check it again.
+        # Do not validate X again for every label.
         with config_context(assume_finite=True, skip_parameter_validation=True):
             self._machines = [clone(machine).fit(X, labels) for labels in Y.T]
         self.n_iter_ = max((int(np.max(machine.n_iter_)) for machine in self._machines), default=0)
@@ -238,7 +239,7 @@ class LabelwiseSVM(_MultilabelClassifier):
         if self.one_class == "constant":
             scores[:, self._is_always] = 1.0
         else:
-            # Columns of one-class labels are still 0 here and cannot raise the minimum above 0.
+            # The columns of one-class labels are still 0, so the minimum is at most 0.
             scores[:, ~self._is_learnt] = scores.min(axis=1, keepdims=True) - 1
         return scores
 
@@ -247,27 +248,27 @@ class LabelwiseSVM(_MultilabelClassifier):
 
 
 class MLkNN(_MultilabelClassifier):
-    """Multi-label k nearest neighbours: how many neighbours have a label, judged by Bayes' rule.
+    """Multi-label k-nearest-neighbours classifier (ML-kNN) [1]_.
 
-    The score of a label is the logarithm of the odds that it applies, given the number of neighbours that
-    have it. A training row is never its own neighbour [1]_; of equally far rows the earlier ones are taken,
-    so that scores do not depend on how the features are stored.
+    The score of a label is the logarithm of its posterior odds, given the number of neighbours with the
+    label. A training row is never its own neighbour. Ties are broken by the lower row index, so dense and
+    sparse features give the same scores.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        How many neighbours to ask; fewer than the training rows.
+        Number of neighbours. It must be smaller than the number of training rows.
     smoothing : float, default=1.0
-        Added to all counts; 1 is Laplace smoothing.
+        Number added to all counts. 1 is Laplace smoothing.
     scale : {"minmax"} or None, default="minmax"
-        Bring every feature to [0, 1] on the training rows, as `LabelwiseSVM` does.
+        Scale every feature to [0, 1] on the training rows, as in `LabelwiseSVM`.
 
     Attributes
     ----------
     classes_ : ndarray
-        Numbers of the labels, or the classes of a one-dimensional target.
+        Indices of the labels, or the classes of a one-dimensional target.
     log_odds_ : ndarray of shape (n_labels, n_neighbors + 1)
-        Score of a label for every number of neighbours that have it.
+        Score of a label for every possible number of neighbours with the label.
     scaling_ : Scaling
         Offset (or None) and factor of every feature, learned in ``fit``.
     n_features_in_ : int
@@ -287,7 +288,7 @@ class MLkNN(_MultilabelClassifier):
            [0, 1]])
     """
 
-    # Raised when the same parameters give other scores: experiments judge anew then.
+    # Increased when scores change for the same parameters, so that experiments are evaluated again.
     _revision: ClassVar[int] = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
@@ -306,8 +307,7 @@ class MLkNN(_MultilabelClassifier):
         n_rows, k, s = X.shape[0], self.n_neighbors, self.smoothing
         if k >= n_rows:
             raise ValueError(
-                f"n_neighbors must be smaller than the number of training rows (n_samples={n_rows}). "
-                f"Got {k!r}. Ask for fewer neighbours."
+                f"n_neighbors must be smaller than the number of training rows (n_samples={n_rows}), got {k!r}."
             )
         self.scaling_ = Scaling.learn(X, self.scale)
         self._X, self._Y = self.scaling_.apply(X), Y
@@ -328,7 +328,7 @@ class MLkNN(_MultilabelClassifier):
         return self.log_odds_[np.arange(counts.shape[1]), counts]
 
     def _count(self, X: Matrix | None) -> np.ndarray:
-        """Count the neighbours of each row, or of each training row, that have each label."""
+        """Count the neighbours with each label, for the rows of ``X`` or the training rows if it is None."""
         neighbors, _ = nearest_rows(self._X, self.n_neighbors, queries=X, exclude_self=X is None)
         rows = np.arange(0, neighbors.size + 1, self.n_neighbors)
         ones = np.ones(neighbors.size, dtype=np.intp)
@@ -337,14 +337,14 @@ class MLkNN(_MultilabelClassifier):
 
 
 class LabelFrequency(_MultilabelClassifier):
-    """Score labels by how often they occur, whatever the features: what a classifier must beat.
+    """Baseline classifier that scores labels by their frequency and ignores the features.
 
     Attributes
     ----------
     classes_ : ndarray
-        Numbers of the labels, or the classes of a one-dimensional target.
+        Indices of the labels, or the classes of a one-dimensional target.
     frequencies_ : ndarray of shape (n_labels,)
-        Share of the training rows that have the label; scores are these less a half.
+        Fraction of training rows with each label. Scores are frequencies minus 0.5.
     n_features_in_ : int
         Number of features.
 

@@ -31,17 +31,17 @@ def pml_cross_validate(
     n_jobs: int | None = None,
     return_estimator: bool = False,
 ) -> dict[str, Any]:
-    """Cross-validate an estimator that learns from candidate labels and is judged by true ones.
+    """Cross-validate an estimator that is fitted on candidate labels and scored on true labels.
 
-    In every fold a clone of the estimator is fitted on the features and candidate labels of the training
-    rows, and its output for the features of the other rows is compared with their true labels. Neither the
-    estimator nor the splitter is ever given ``Y_true``.
+    In every fold, a clone of the estimator is fitted on the features and candidate labels of the training
+    rows. Its output for the held-out rows is compared with their true labels. Neither the estimator nor the
+    splitter has access to ``Y_true``.
 
     Parameters
     ----------
     estimator : object
-        A classifier, or a pipeline that ends in one, with ``fit`` and ``predict``, and with
-        ``decision_function`` or ``predict_proba`` for the metrics that rank labels.
+        Classifier, or pipeline that ends in one, with ``fit`` and ``predict``. Ranking metrics also need
+        ``decision_function`` or ``predict_proba``.
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features.
     Y_candidates : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
@@ -49,23 +49,23 @@ def pml_cross_validate(
     Y_true : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
         True labels, 0/1.
     cv : int, splitter or iterable of (train, test), default=10
-        Number of shuffled folds, or what makes them. A splitter sees the candidate labels; for stratified
-        folds take ``MultilabelStratifiedKFold`` of the package iterative-stratification.
+        Number of shuffled folds, splitter or splits. A splitter gets the candidate labels. For stratified
+        folds, use ``MultilabelStratifiedKFold`` of the package iterative-stratification.
     scoring : str, iterable of str, mapping of str to Metric, or None, default=None
-        Names in `labelsieve.METRICS`, None for all of them, or metrics under names of your own, for example
-        with other conventions.
+        Names in `labelsieve.METRICS`, None for all of them, or a mapping from your own names to metrics,
+        for example with other conventions.
     random_state : int, RandomState or None, default=None
-        Seed of the shuffled folds when ``cv`` is a number. The estimator keeps its own.
+        Seed of the shuffled folds if ``cv`` is an integer. It does not affect the estimator.
     n_jobs : int or None, default=None
-        Folds that run at the same time, as in joblib. Results do not depend on it.
+        Number of folds to run in parallel, as in joblib. It does not affect the results.
     return_estimator : bool, default=False
-        Whether to return the fitted estimators.
+        If True, also return the fitted estimators.
 
     Returns
     -------
     results : dict
-        ``test_<metric>``, ``fit_time`` and ``score_time`` (seconds): an array with an entry per fold each.
-        With ``return_estimator`` also ``estimator``, a list.
+        Arrays ``test_<metric>``, ``fit_time`` and ``score_time`` (in seconds) with one entry per fold, and
+        the list ``estimator`` if ``return_estimator`` is True.
 
     Examples
     --------
@@ -83,22 +83,22 @@ def pml_cross_validate(
     if not hasattr(estimator, "predict"):
         kind = "a feature selector" if hasattr(estimator, "get_support") else "an estimator"
         raise TypeError(
-            f"estimator must predict labels. {type(estimator).__name__} is {kind} without predict. "
-            f"Put a classifier behind it, for example make_pipeline(selector, LabelwiseSVM())."
+            f"estimator must have a predict method, got {type(estimator).__name__}, {kind} without one. "
+            f"Add a classifier, for example make_pipeline(selector, LabelwiseSVM())."
         )
     metrics = _chosen_metrics(scoring)
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     true_shape, candidate_shape = np.shape(Y_true), np.shape(Y_candidates)
     if len(true_shape) != 2 or true_shape != candidate_shape or true_shape[0] != n_rows:
         raise ValueError(
-            f"Y_candidates and Y_true must be label matrices with the same columns and the {n_rows} rows of X. "
+            f"Y_candidates and Y_true must be label matrices of the same shape with {n_rows} rows like X. "
             f"Got shapes {candidate_shape!r} and {true_shape!r}. Check that rows are samples."
         )
     X, Y_candidates = as_rows(X, "X"), as_rows(Y_candidates, "Y_candidates")
     Y_true = as_rows(Y_true, "Y_true")
     if cv is None:
-        raise ValueError("cv must be a number of folds, a splitter or an iterable of splits. Got None.")
-    # scikit-learn's own reading of a number, or of None, leaves the rows in the order of the file.
+        raise ValueError("cv must be a number of folds, a splitter or an iterable of splits, got None.")
+    # check_cv would not shuffle the rows for an integer.
     splitter = (
         KFold(cv, shuffle=True, random_state=random_state) if isinstance(cv, Integral) else check_cv(cv)
     )
@@ -124,7 +124,7 @@ def _run_fold(
     test: np.ndarray,
     metrics: Mapping[str, Metric],
 ) -> tuple[Any, dict[str, float]]:
-    """Fit on candidates, then look at the truth."""
+    """Fit on candidate labels, and score on true labels."""
     start = perf_counter()
     estimator.fit(take_rows(X, train), take_rows(Y_candidates, train))
     fitted = perf_counter()
@@ -143,28 +143,28 @@ def _run_fold(
 def label_outputs(estimator: Any, X: Any, needs: str, n_labels: int) -> Any:
     """Return the predictions or the scores of a fitted estimator, one column per label.
 
-    `needs` is that of a metric: "predictions" or "scores".
+    `needs` is "predictions" or "scores", as in `Metric`.
     """
-    answer = estimator.predict(X) if needs == "predictions" else _score_labels(estimator, X, n_labels)
-    # An estimator of a single label may answer with a vector.
-    return answer.reshape(-1, 1) if answer.ndim == 1 else answer
+    output = estimator.predict(X) if needs == "predictions" else _score_labels(estimator, X, n_labels)
+    # An estimator of a single label may return a vector.
+    return output.reshape(-1, 1) if output.ndim == 1 else output
 
 
 def _score_labels(estimator: Any, X: Any, n_labels: int) -> np.ndarray:
-    """Return one score per row and label from whichever method the estimator has."""
+    """Return one score per row and label, from decision_function or predict_proba."""
     if hasattr(estimator, "decision_function"):
         return np.asarray(estimator.decision_function(X))
     if not hasattr(estimator, "predict_proba"):
         raise TypeError(
-            f"estimator must have decision_function or predict_proba for the metrics that rank labels. "
-            f"Got {type(estimator).__name__}, which has neither. Choose other metrics with scoring."
+            f"estimator must have decision_function or predict_proba for ranking metrics, got "
+            f"{type(estimator).__name__}. Choose other metrics with the parameter scoring."
         )
     probabilities = estimator.predict_proba(X)
     if not isinstance(probabilities, list):
-        # One label comes as two classes; its own score is the last.
+        # A single label has two classes, of which the last is the label itself.
         return probabilities if n_labels > 1 else probabilities[:, -1:]
-    # Multi-output estimators list the probabilities of the classes of each label; a label with one class
-    # has one column, whichever class it is.
+    # Multi-output estimators return a list with the class probabilities of each label. A label with a single
+    # class, 0 or 1, has one column.
     return np.column_stack(
         [
             of_classes @ (np.asarray(classes) == 1).astype(float)
@@ -181,5 +181,5 @@ def _chosen_metrics(scoring: str | Iterable[str] | Mapping[str, Metric] | None) 
     names = [scoring] if isinstance(scoring, str) else list(scoring)
     for name in names:
         if name not in METRICS:
-            raise ValueError(f"scoring must name metrics of {', '.join(METRICS)}. Got {name!r}.")
+            raise ValueError(f"scoring must be names of metrics ({', '.join(METRICS)}), got {name!r}.")
     return {name: METRICS[name] for name in names}

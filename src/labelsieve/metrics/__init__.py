@@ -1,16 +1,17 @@
-"""Multi-label metrics with every convention spelled out.
+"""Multi-label metrics with explicit conventions.
 
-The ranking metrics look at scores, the others at 0/1 predictions. What papers leave open is an option here,
-and the default of each option is what the experiments of this package use:
+Ranking metrics take scores, and the other metrics take 0/1 predictions. Conventions that papers leave open
+are options. Their defaults are used in the experiments of this package:
 
-- A row without any true label has no ranking to judge. The ranking metrics leave it out; scikit-learn counts
-  it as perfect (``empty_rows="perfect"``).
-- Equal scores are judged by what stands at or above a label: a false label that ties with a true one counts
-  as ranked above it, as in scikit-learn. A constant score therefore earns nothing. Coverage and average
-  precision may let the earlier column come first instead (``ties="index"``), as a program does that sorts.
-- Coverage tells in one of four units how many labels one must look at to meet the true ones (``unit``).
-- A row where every label is true cannot be ranked wrongly: its ranking loss is 0, its precision 1.
-- Nothing returns NaN: where no row or label is left to judge, the error says which option gives a value.
+- Ranking metrics skip rows without a true label. scikit-learn counts such rows as perfect
+  (``empty_rows="perfect"``).
+- If a false label has the same score as a true label, it counts as ranked above it, as in scikit-learn, so
+  constant scores are not rewarded. With ``ties="index"``, coverage and average precision break ties by
+  column instead, as in programs that sort the labels.
+- Coverage has four units (``unit``).
+- If all labels of a row are true, its ranking loss is 0 and its precision is 1.
+- No metric returns NaN. If there is no row or label to average over, the error names an option that defines
+  the value.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric, which way is better, and what it looks at.
+    """Metric with its direction and the kind of its input.
 
     Parameters
     ----------
     function : callable
-        Called as ``function(Y_true, scores_or_predictions)``; returns a float.
+        Called as ``function(Y_true, scores_or_predictions)``. Returns a float.
     direction : {"higher", "lower"}
-        Which values are better.
+        Better values.
     needs : {"scores", "predictions"}
-        Whether the second argument holds real scores or 0/1 predictions.
+        Second argument of the function: real scores or 0/1 predictions.
 
     Examples
     --------
@@ -66,7 +67,7 @@ class Metric:
     needs: Literal["scores", "predictions"]
 
     def with_options(self, **options: Any) -> Self:
-        """Return the same metric with other conventions.
+        """Return a copy of the metric with other conventions.
 
         Examples
         --------
@@ -88,7 +89,7 @@ METRICS: dict[str, Metric] = {
     "subset_accuracy": Metric(subset_accuracy, "higher", "predictions"),
     "samples_f1": Metric(samples_f1, "higher", "predictions"),
 }
-"""Name -> metric, those of the protocol first.
+"""Metrics by name.
 
 Examples
 --------
@@ -100,7 +101,7 @@ Examples
 """
 
 PROTOCOL_METRICS = tuple(name for name in METRICS if name != "samples_f1")
-"""Metrics of an experiment that names none: the usual ones of the field, then others.
+"""Default metrics of an experiment.
 
 Examples
 --------

@@ -1,4 +1,4 @@
-"""Metrics that look at 0/1 predictions, and the label matrices that all metrics take."""
+"""Metrics of 0/1 predictions, and validation of label matrices."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from labelsieve._numerics.sparse import Matrix, check_structure, dense
 
 
 def as_labels(Y: Matrix, name: str) -> np.ndarray:
-    """Return a boolean label matrix, the smallest thing that all metrics can work on."""
+    """Validate a label matrix, and convert it to a boolean array."""
     check_structure(Y, name)
     Y = np.asarray(dense(Y))
     if Y.ndim != 2 or Y.size == 0:
         raise ValueError(
-            f"{name} must be a 0/1 matrix of shape (n_samples, n_labels) with rows and labels. "
-            f"Got shape {Y.shape!r}."
+            f"{name} must be a nonempty 0/1 matrix of shape (n_samples, n_labels), got shape {Y.shape!r}."
         )
     if not is_binary(Y):
         raise ValueError(
-            f"{name} must hold 0 and 1 only. Got other values, of dtype {Y.dtype.name!r}. "
-            f"Threshold first, for example ({name} > 0).astype(int)."
+            f"{name} must contain only 0 and 1, got other values of dtype {Y.dtype.name!r}. "
+            f"Threshold it first, for example with ({name} > 0).astype(int)."
         )
     return Y == 1
 
 
 def require_same_shape(true: np.ndarray, other: np.ndarray, name: str) -> None:
-    """Refuse an array of another shape than the true labels."""
+    """Raise if an array does not have the shape of the true labels."""
     if true.shape != other.shape:
         raise ValueError(
-            f"{name} must have the shape of Y_true, {true.shape!r}. Got {other.shape!r}. "
+            f"{name} must have the shape of Y_true, {true.shape!r}, got {other.shape!r}. "
             f"Check that rows are samples and columns are labels."
         )
 
@@ -40,14 +39,14 @@ Undefined = Literal[0, 1, "skip"]
 
 
 def macro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> float:
-    """Average the F1 of the labels; 1 is best.
+    """Compute the mean F1 score of the labels. The best value is 1.
 
     Parameters
     ----------
     Y_true, Y_pred : {array-like, sparse matrix} of shape (n_samples, n_labels)
         True and predicted labels, 0/1.
     undefined : {0, 1, "skip"}, default=0
-        F1 of a label with neither a true nor a predicted positive, or "skip" to leave it out of the mean.
+        F1 of a label without true and predicted positives, or "skip" to exclude it from the mean.
 
     Examples
     --------
@@ -61,14 +60,14 @@ def macro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> flo
 
 
 def micro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> float:
-    """Return the F1 of all entries of the label matrix taken together; 1 is best.
+    """Compute the F1 score over all entries of the label matrix. The best value is 1.
 
     Parameters
     ----------
     Y_true, Y_pred : {array-like, sparse matrix} of shape (n_samples, n_labels)
         True and predicted labels, 0/1.
     undefined : {0, 1, "skip"}, default=0
-        What to return when nothing is true and nothing predicted; "skip" has nothing left and is an error.
+        F1 if there are no true and no predicted labels. "skip" raises an error in this case.
 
     Examples
     --------
@@ -84,14 +83,14 @@ def micro_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> flo
 
 
 def samples_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> float:
-    """Average the F1 of the rows; 1 is best.
+    """Compute the mean F1 score of the rows. The best value is 1.
 
     Parameters
     ----------
     Y_true, Y_pred : {array-like, sparse matrix} of shape (n_samples, n_labels)
         True and predicted labels, 0/1.
     undefined : {0, 1, "skip"}, default=0
-        F1 of a row with neither a true nor a predicted label, or "skip" to leave it out of the mean.
+        F1 of a row without true and predicted labels, or "skip" to exclude it from the mean.
 
     Examples
     --------
@@ -105,7 +104,7 @@ def samples_f1(Y_true: Matrix, Y_pred: Matrix, *, undefined: Undefined = 0) -> f
 
 
 def hamming_loss(Y_true: Matrix, Y_pred: Matrix) -> float:
-    """Return the share of the entries of the label matrix that are predicted wrongly; 0 is best.
+    """Compute the fraction of wrong entries of the label matrix. The best value is 0.
 
     Parameters
     ----------
@@ -122,7 +121,7 @@ def hamming_loss(Y_true: Matrix, Y_pred: Matrix) -> float:
 
 
 def subset_accuracy(Y_true: Matrix, Y_pred: Matrix) -> float:
-    """Return the share of rows whose labels are all predicted rightly; 1 is best.
+    """Compute the fraction of rows whose labels are all predicted correctly. The best value is 1.
 
     Parameters
     ----------
@@ -139,17 +138,16 @@ def subset_accuracy(Y_true: Matrix, Y_pred: Matrix) -> float:
 
 
 def _mean_f1(hits: np.ndarray, positives: np.ndarray, undefined: Undefined) -> float:
-    """Average 2 hits / (true + predicted positives) where there are positives, ``undefined`` elsewhere."""
+    """Average 2 hits / (true + predicted positives), with ``undefined`` if there are no positives."""
     if undefined not in (0, 1, "skip"):
-        raise ValueError(f'undefined must be 0, 1 or "skip". Got {undefined!r}.')
+        raise ValueError(f'undefined must be 0, 1 or "skip", got {undefined!r}.')
     is_defined = positives > 0
     f1 = 2 * hits[is_defined] / positives[is_defined]
     if undefined != "skip":
         return float((f1.sum() + undefined * np.count_nonzero(~is_defined)) / len(positives))
     if not is_defined.any():
         raise ValueError(
-            "Y_true and Y_pred must have a positive when undefined F1 is left out. Got only zeros. "
-            "Use more rows, or undefined=0."
+            'Y_true and Y_pred must not both be all zero if undefined="skip". Use more rows, or undefined=0.'
         )
     return float(f1.mean())
 

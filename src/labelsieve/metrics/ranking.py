@@ -1,4 +1,4 @@
-"""Metrics that look at the order of the labels of a row."""
+"""Metrics of the order in which scores rank the labels of a row."""
 
 from __future__ import annotations
 
@@ -17,26 +17,28 @@ CoverageUnit = Literal["zero-based", "count", "one-based", "excess"]
 
 
 class _RankedRows(NamedTuple):
-    """Rows with their labels in the order of the scores, best first; columns are places in that order."""
+    """Rows with labels sorted by score, best first. Columns are places in that order."""
 
     is_true: np.ndarray
-    #: How many labels come before the label in this place or tie with it, itself included.
+    #: Number of labels before this place or tied with it, including the label itself.
     depth: np.ndarray
-    #: How many of those are true.
+    #: Number of true labels among them.
     hits: np.ndarray
 
 
 def ranking_loss(Y_true: Matrix, scores: np.ndarray, *, empty_rows: EmptyRows = "skip") -> float:
-    """Return the share of (true, false) label pairs in which the false label scores at least as high; 0 is best.
+    """Compute the fraction of wrongly ordered pairs of a true and a false label. The best value is 0.
+
+    A pair is wrongly ordered if the score of the false label is at least as high.
 
     Parameters
     ----------
     Y_true : {array-like, sparse matrix} of shape (n_samples, n_labels)
         True labels, 0/1.
     scores : array-like of shape (n_samples, n_labels)
-        Larger means more likely. Hard 0/1 predictions are scores with many ties.
+        Scores, where larger means more likely. 0/1 predictions are scores with many ties.
     empty_rows : {"skip", "perfect"}, default="skip"
-        Leave rows without a true label out of the mean, or count them as 0.
+        Exclude rows without a true label from the mean, or count them as 0.
 
     Examples
     --------
@@ -63,23 +65,26 @@ def coverage(
     ties: Ties = "errors",
     empty_rows: EmptyRows = "skip",
 ) -> float:
-    """Measure how far down the ranking the last true label of a row stands; lower is better.
+    """Compute the mean place of the last true label in the ranking of a row. Lower is better.
 
     Parameters
     ----------
     Y_true : {array-like, sparse matrix} of shape (n_samples, n_labels)
         True labels, 0/1.
     scores : array-like of shape (n_samples, n_labels)
-        Larger means more likely.
+        Scores, where larger means more likely.
     unit : {"zero-based", "count", "one-based", "excess"}, default="zero-based"
-        How to tell that the worst of the L true labels of a row is in place c of q: the steps below the first
-        place as a share of the labels, (c - 1) / q; the labels one looks at, c, as scikit-learn's
-        ``coverage_error``; their share, c / q; or the share of the false labels among them,
-        (c - L) / (q - L), which is 0 for a perfect ranking and for a row where every label is true.
+        Unit of the place c of the last of L true labels among q labels:
+
+        - ``"zero-based"``: (c - 1) / q.
+        - ``"count"``: c, as in scikit-learn's ``coverage_error``.
+        - ``"one-based"``: c / q.
+        - ``"excess"``: (c - L) / (q - L), the fraction of false labels ranked above the last true one. It is 0
+          for a perfect ranking, and if all labels are true.
     ties : {"errors", "index"}, default="errors"
-        A label comes after all that tie with it, or after those in earlier columns.
+        A label ranks below all labels with the same score, or only below those in earlier columns.
     empty_rows : {"skip", "perfect"}, default="skip"
-        Leave rows without a true label out of the mean, or count them as 0.
+        Exclude rows without a true label from the mean, or count them as 0.
 
     Examples
     --------
@@ -112,21 +117,22 @@ def coverage(
 def average_precision(
     Y_true: Matrix, scores: np.ndarray, *, ties: Ties = "errors", empty_rows: EmptyRows = "skip"
 ) -> float:
-    """Average the share of true labels among those at or above each true label; 1 is best.
+    """Compute the label ranking average precision, as in scikit-learn. The best value is 1.
 
-    This is scikit-learn's label ranking average precision: averaged over the true labels of a row, then over
-    the rows. It is not the area under a precision-recall curve.
+    The precision at a true label is the fraction of true labels among the labels ranked at or above it. It is
+    averaged over the true labels of a row, then over the rows. This is not the area under a precision-recall
+    curve.
 
     Parameters
     ----------
     Y_true : {array-like, sparse matrix} of shape (n_samples, n_labels)
         True labels, 0/1.
     scores : array-like of shape (n_samples, n_labels)
-        Larger means more likely.
+        Scores, where larger means more likely.
     ties : {"errors", "index"}, default="errors"
-        All labels that tie with a label are above it, or those in earlier columns.
+        A label ranks below all labels with the same score, or only below those in earlier columns.
     empty_rows : {"skip", "perfect"}, default="skip"
-        Leave rows without a true label out of the mean, or count them as 1.
+        Exclude rows without a true label from the mean, or count them as 1.
 
     Examples
     --------
@@ -144,18 +150,18 @@ def average_precision(
 
 
 def one_error(Y_true: Matrix, scores: np.ndarray, *, empty_rows: EmptyRows = "skip") -> float:
-    """Return the share of rows whose best label is not true; 0 is best.
+    """Compute the fraction of rows whose top-ranked label is not true. The best value is 0.
 
-    Where several labels share the highest score, all of them must be true.
+    If several labels have the highest score, all of them must be true.
 
     Parameters
     ----------
     Y_true : {array-like, sparse matrix} of shape (n_samples, n_labels)
         True labels, 0/1.
     scores : array-like of shape (n_samples, n_labels)
-        Larger means more likely.
+        Scores, where larger means more likely.
     empty_rows : {"skip", "perfect"}, default="skip"
-        Leave rows without a true label out of the mean, or count them as 0.
+        Exclude rows without a true label from the mean, or count them as 0.
 
     Examples
     --------
@@ -170,51 +176,51 @@ def one_error(Y_true: Matrix, scores: np.ndarray, *, empty_rows: EmptyRows = "sk
 
 
 def _mean_over_rows(
-    judge: Callable[[_RankedRows], np.ndarray],
+    evaluate: Callable[[_RankedRows], np.ndarray],
     Y_true: Matrix,
     scores: np.ndarray,
     empty_rows: EmptyRows,
     perfect: float,
     ties: Ties = "errors",
 ) -> float:
-    """Average what ``judge`` says about the rows that have true labels, and ``perfect`` for the others."""
+    """Average a metric over the rows with true labels, and optionally ``perfect`` for the other rows."""
     _require_option("empty_rows", empty_rows, EmptyRows)
     _require_option("ties", ties, Ties)
     true = as_labels(Y_true, "Y_true")
     scores = np.asarray(scores)
     if scores.dtype.kind not in "biuf":
-        raise ValueError(f"scores must be a dense array of numbers. Got dtype {scores.dtype.name!r}.")
+        raise ValueError(f"scores must be a dense array of numbers, got dtype {scores.dtype.name!r}.")
     require_same_shape(true, scores, "scores")
     if np.isnan(scores).any():
-        raise ValueError("scores must be numbers that can be ranked. Got NaN. Check the classifier's output.")
+        raise ValueError("scores must not contain NaN. Check the output of the classifier.")
     has_labels = true.any(axis=1)
-    n_judged = int(np.count_nonzero(has_labels))
-    n_empty = true.shape[0] - n_judged
-    if empty_rows == "skip" and n_judged == 0:
+    n_labelled = int(np.count_nonzero(has_labels))
+    n_empty = true.shape[0] - n_labelled
+    if empty_rows == "skip" and n_labelled == 0:
         raise ValueError(
-            f"Y_true must have a row with a true label when such rows alone are judged. Got {n_empty} rows "
-            f'without any. Use more rows, or empty_rows="perfect".'
+            f'Y_true must have a row with a true label if empty_rows="skip", got {n_empty} rows without one. '
+            f'Use more rows, or empty_rows="perfect".'
         )
-    total = sum(float(judge(rows).sum()) for rows in _ranked(true[has_labels], scores[has_labels], ties))
+    total = sum(float(evaluate(rows).sum()) for rows in _ranked(true[has_labels], scores[has_labels], ties))
     if empty_rows == "skip":
-        return total / n_judged
-    return (total + n_empty * perfect) / (n_judged + n_empty)
+        return total / n_labelled
+    return (total + n_empty * perfect) / (n_labelled + n_empty)
 
 
 def _ranked(true: np.ndarray, scores: np.ndarray, ties: Ties) -> Iterator[_RankedRows]:
-    """Sort the labels of each row by score, in batches of rows so that the copies stay small."""
+    """Sort the labels of each row by score, in batches of rows to limit memory."""
     n_rows, n_labels = true.shape
     places = np.arange(n_labels)
     for rows in batches(n_rows, width=n_labels):
         if ties == "errors":
             order = np.argsort(scores[rows], axis=1)[:, ::-1]
         else:
-            # Sorted stably from the last column to the first, then reversed: the earlier of two equals is first.
+            # A stable sort of the reversed columns, reversed again, puts the earlier of two ties first.
             order = n_labels - 1 - np.argsort(scores[rows, ::-1], axis=1, kind="stable")[:, ::-1]
         is_true = np.take_along_axis(true[rows], order, axis=1)
         is_last = np.ones(is_true.shape, dtype=bool)
         if ties == "errors":
-            # Equal scores share the depth of the last of them.
+            # Ties share the depth of the last of them.
             sorted_scores = np.take_along_axis(scores[rows], order, axis=1)
             is_last[:, :-1] = sorted_scores[:, :-1] != sorted_scores[:, 1:]
         last = np.where(is_last, places, n_labels)
@@ -227,4 +233,4 @@ def _require_option(name: str, value: str, allowed: Any) -> None:
     choices = get_args(allowed)
     if value not in choices:
         *others, last = (f'"{choice}"' for choice in choices)
-        raise ValueError(f"{name} must be {', '.join(others)} or {last}. Got {value!r}.")
+        raise ValueError(f"{name} must be {', '.join(others)} or {last}, got {value!r}.")
