@@ -1,7 +1,7 @@
 """Check a built site: ``python docs/check_site.py docs/_build/html``.
 
-Every link inside it must lead somewhere, also to a heading; every picture, script and style must be there and be the
-site's own; the search index must know the pages.
+Internal links must lead to an existing page and heading. Images, scripts and styles must exist and come
+from the site itself. The search index must contain the pages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-#: What a browser fetches by itself, and the attribute that says where from.
+#: Element that a browser loads without a click -> attribute with the address.
 _LOADED = {
     "img": "src",
     "script": "src",
@@ -36,7 +36,7 @@ _LOADING_RELATIONS = {
 
 @dataclass
 class Page(HTMLParser):
-    """What a page is made of."""
+    """Links, loaded files and anchors of a page."""
 
     links: list[str] = field(default_factory=list)
     loaded: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class Page(HTMLParser):
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note where an element leads, what it loads and what it is called."""
+        """Record the link, loaded file and anchors of an element."""
         values = {name: value or "" for name, value in attrs}
         self.anchors |= {values[name] for name in ("id", "name") if name in values}
         if tag == "a" and "href" in values:
@@ -58,7 +58,7 @@ class Page(HTMLParser):
 
 
 def read_pages(site: Path) -> dict[Path, Page]:
-    """Every page of the site; what the theme keeps among its styles are templates, not pages."""
+    """Read all pages of the site, without the templates of the theme."""
     pages = {}
     for path in sorted(site.rglob("*.html")):
         if "_static" in path.relative_to(site).parts:
@@ -68,14 +68,14 @@ def read_pages(site: Path) -> dict[Path, Page]:
 
 
 def read_page(path: Path) -> Page:
-    """One of them."""
+    """Read one page."""
     page = Page()
     page.feed(path.read_text(encoding="utf-8"))
     return page
 
 
 def find_faults(site: Path) -> list[str]:
-    """What is wrong, in sentences; nothing if all is well."""
+    """List the faults of the site, one sentence each."""
     site = site.resolve()
     pages = read_pages(site)
     faults = [] if pages else [f"{site} has no pages"]
@@ -83,7 +83,7 @@ def find_faults(site: Path) -> list[str]:
         name = path.relative_to(site)
         for address in page.loaded:
             if urlsplit(address).scheme not in ("", "data") or address.startswith("//"):
-                faults.append(f"{name} asks another server: {address}")
+                faults.append(f"{name} loads from another server: {address}")
             elif not address.startswith("data:") and not _target(path, address, site).is_file():
                 faults.append(f"{name} lacks {address}")
         for address in page.links:
@@ -92,9 +92,9 @@ def find_faults(site: Path) -> list[str]:
                 continue
             target = _target(path, address, site)
             if not target.is_file():
-                faults.append(f"{name} links to {address}, which is not there")
+                faults.append(f"{name} links to {address}, which does not exist")
             elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors:
-                faults.append(f"{name} links to {address}, but that page has no such place")
+                faults.append(f"{name} links to {address}, but that page has no such heading")
     return faults + _search_faults(site, pages)
 
 
@@ -107,14 +107,14 @@ def _target(page: Path, address: str, site: Path) -> Path:
 
 
 def _search_faults(site: Path, pages: dict[Path, Page]) -> list[str]:
-    """The index must name pages that are there, and find words that surely are."""
+    """List pages of the search index that do not exist, and common words that it misses."""
     index = site / "searchindex.js"
     if not index.is_file():
-        return ["there is no search index"]
+        return ["the search index is missing"]
     text = index.read_text(encoding="utf-8")
     entries = json.loads(text[text.index("(") + 1 : text.rindex(")")])
     faults = [
-        f"the search index names {name}, which is not there"
+        f"the search index contains {name}, which does not exist"
         for name in entries["docnames"]
         if site / f"{name}.html" not in pages
     ]
@@ -128,5 +128,5 @@ def _search_faults(site: Path, pages: dict[Path, Page]) -> list[str]:
 
 if __name__ == "__main__":
     found = find_faults(Path(sys.argv[1]))
-    print("\n".join(found) or f"{len(read_pages(Path(sys.argv[1])))} pages, no fault found", file=sys.stderr)
+    print("\n".join(found) or f"{len(read_pages(Path(sys.argv[1])))} pages without faults", file=sys.stderr)
     sys.exit(bool(found))

@@ -1,4 +1,4 @@
-"""The documentation site: ``make docs``. Nothing is asked of the network, neither here nor by the pages."""
+"""Configuration of the documentation site (``make docs``). Neither build nor pages use the network."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ version = release = labelsieve.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
-    # Ours, which write pages before the others look for them.
+    # Our extensions write pages before the others look for them.
     "mathml",
     "repository_pages",
     "api_pages",
@@ -30,7 +30,7 @@ extensions = [
 exclude_patterns = ["_build", "_extensions", "_extra", "gallery/**/*.md5"]
 templates_path: list[str] = []
 default_role = "code"
-# A page of a method shows its references, but not all that refers to them.
+# Method pages show the references of a docstring, but not all text that cites them.
 suppress_warnings = ["ref.footnote"]
 
 myst_enable_extensions = ["colon_fence", "dollarmath", "substitution"]
@@ -38,7 +38,7 @@ myst_substitutions = facts()
 myst_heading_anchors = 4
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"  # docstrings say them in words
+autodoc_typehints = "none"  # docstrings describe them in words
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 numpydoc_xref_param_type = False

@@ -1,4 +1,4 @@
-"""A page for every public name, and the list of them: nobody can forget one."""
+"""Write a page for every public name, and the list of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from written import examples_that_use, list_table, remove_others, underlined, wr
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-#: Public modules, each with what its names are for. A name belongs to the first that has it.
+#: Public module -> title of its names in the list. A name belongs to the first module that has it.
 MODULES = {
     "labelsieve": "Select and check",
     "labelsieve.io": "Data",
@@ -26,7 +26,7 @@ MODULES = {
     "labelsieve.inspection.label_issues": "Label issues",
     "labelsieve.contract": "Write a method",
 }
-#: Names of the first module come from many; where from -> another title than its own.
+#: Defining module -> title, for names that `labelsieve` re-exports.
 _PARTS_OF_TOP = {
     "labelsieve.methods._evidence": "Select and check",
     "labelsieve.methods": "Methods",
@@ -38,7 +38,7 @@ _PARTS_OF_TOP = {
 
 
 class PublicName(NamedTuple):
-    """Something users may import."""
+    """Public name of a module."""
 
     module: str
     name: str
@@ -46,30 +46,32 @@ class PublicName(NamedTuple):
 
     @property
     def dotted(self) -> str:
-        """What to import."""
+        """Return the name with its module."""
         return f"{self.module}.{self.name}"
 
     @property
     def is_data(self) -> bool:
-        """Whether it is neither a class nor a function."""
+        """Return True for names that are neither classes nor functions."""
         return not (inspect.isclass(self.value) or inspect.isfunction(self.value))
 
     @property
     def home(self) -> str:
-        """The module that defines it; of data, where it is documented."""
+        """Return the module that defines the name, or documents it if it is data."""
         if not self.is_data:
             return str(self.value.__module__)
-        return _HOMES_OF_DATA.get(self.name, self.module)
+        return _MODULE_OF_DATA.get(self.name, self.module)
 
     @property
     def part(self) -> str:
-        """The title under which it is listed."""
-        homes = (title for home, title in _PARTS_OF_TOP.items() if f"{self.home}.".startswith(f"{home}."))
-        return next(homes, MODULES[self.module]) if self.module == "labelsieve" else MODULES[self.module]
+        """Return the title under which the name is listed."""
+        if self.module != "labelsieve":
+            return MODULES[self.module]
+        titles = (title for home, title in _PARTS_OF_TOP.items() if f"{self.home}.".startswith(f"{home}."))
+        return next(titles, MODULES[self.module])
 
     @property
     def docstring(self) -> str:
-        """What it says about itself; that of data stands below its assignment, where Python does not keep it."""
+        """Return the docstring. For data, it is the string below the assignment, which Python drops."""
         if not self.is_data:
             return inspect.getdoc(self.value) or ""
         body = ast.parse(inspect.getsource(import_module(self.home))).body
@@ -80,7 +82,7 @@ class PublicName(NamedTuple):
         return ""
 
 
-_HOMES_OF_DATA = {
+_MODULE_OF_DATA = {
     "METHODS": "labelsieve.methods",
     "METRICS": "labelsieve.metrics",
     "CATALOG": "labelsieve.datasets.catalog",
@@ -88,7 +90,7 @@ _HOMES_OF_DATA = {
 
 
 def public_names() -> list[PublicName]:
-    """Every name in ``__all__`` of a public module, once.
+    """List every name in the ``__all__`` of the public modules, once.
 
     Examples
     --------
@@ -108,7 +110,7 @@ def public_names() -> list[PublicName]:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Write the pages before anything is read; mend docstrings before numpydoc takes them."""
+    """Write the pages before Sphinx reads them, and escape types before numpydoc parses docstrings."""
     app.connect("builder-inited", _write_pages, priority=100)
     app.connect("autodoc-process-docstring", _escape_types, priority=100)
     return {"parallel_read_safe": True}
@@ -123,7 +125,7 @@ def _write_pages(app: Sphinx) -> None:
 
 
 def _escape_types(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """A type such as "ndarray of shape (n_iter_ + 1,)" holds no reference."""
+    """Escape trailing underscores in types such as "ndarray of shape (n_iter_ + 1,)"."""
     for number, line in enumerate(lines):
         head, colon, kind = line.partition(" : ")
         if colon and re.fullmatch(r"[\w*, ]+", head):
@@ -133,8 +135,8 @@ def _escape_types(app: Sphinx, what: str, name: str, value: Any, options: Any, l
 def _index(names: list[PublicName]) -> str:
     parts = [
         underlined("API reference"),
-        "Everything that may be imported. The :doc:`methods </methods/index>` have a page of their own too, with "
-        "what each minimises, what it costs and how it did.\n",
+        "All public names. The pages of the :doc:`methods </methods/index>` also show what each method "
+        "minimizes, what it costs and how it ranks in experiments.\n",
     ]
     for title in dict.fromkeys((MODULES["labelsieve"], *_PARTS_OF_TOP.values(), *MODULES.values())):
         listed = [found for found in names if found.part == title]
@@ -144,7 +146,7 @@ def _index(names: list[PublicName]) -> str:
         parts += [underlined(title, "-"), f"In {' and '.join(modules)}.\n"]
         parts.append(
             list_table(
-                ("name", "what it is"),
+                ("name", "description"),
                 ((f":doc:`{found.name} <{found.dotted}>`", _summary(found)) for found in listed),
             )
         )
@@ -155,7 +157,7 @@ def _index(names: list[PublicName]) -> str:
 
 def _summary(found: PublicName) -> str:
     summary = " ".join(found.docstring.partition("\n\n")[0].split())
-    return re.sub(r" \[\d+\]_", "", summary)  # the reference is on its page
+    return re.sub(r" \[\d+\]_", "", summary)  # references only work on the page itself
 
 
 def _page(found: PublicName) -> str:
@@ -164,19 +166,19 @@ def _page(found: PublicName) -> str:
         lines += [f".. autodata:: {found.home}.{found.name}", "   :no-value:", ""]
     elif inspect.isclass(found.value):
         lines += [f".. autoclass:: {found.dotted}", ""]
-        for name, kind, is_ours in _members(found.value):
-            lines += [f"   .. auto{kind}:: {name}", ""] if is_ours else []
-        inherited = [name for name, _, is_ours in _members(found.value) if not is_ours]
+        for name, kind, is_own in _members(found.value):
+            lines += [f"   .. auto{kind}:: {name}", ""] if is_own else []
+        inherited = [name for name, _, is_own in _members(found.value) if not is_own]
         if inherited and any(base.__module__.startswith("sklearn.") for base in found.value.__mro__):
             words = ", ".join(f"``{name}``" for name in inherited)
-            lines += [f"From scikit-learn come {words}.", ""]
+            lines += [f"Inherited from scikit-learn: {words}.", ""]
     else:
         lines += [f".. autofunction:: {found.dotted}", ""]
     return "\n".join([*lines, examples_that_use(found.dotted)])
 
 
 def _members(owner: type) -> list[tuple[str, str, bool]]:
-    """Public methods and properties: name, which of both, and whether this package wrote it."""
+    """List public methods and properties: name, kind, and True if this package defines it."""
     found = []
     for name in dir(owner):
         home = next((base for base in owner.__mro__ if name in vars(base)), None)

@@ -1,4 +1,4 @@
-"""What is committed: summaries of experiments and tables of costs."""
+"""Read committed summaries of experiments and tables of costs."""
 
 import re
 from functools import cache
@@ -9,13 +9,13 @@ from labelsieve.report.summary_file import ENDING, read_summary
 
 DOCS = Path(__file__).parents[1]
 _BENCHMARKS = DOCS.parent / "benchmarks"
-#: The order in which a reader wants them; others follow by name.
+#: Order of the profiles. Others follow by name.
 _ORDER = ("paper", "paper-lite", "paper-weights", "field", "noise", "stability", "ablation", "sensitivity")
 
 
 @cache
 def reports() -> dict[str, Report]:
-    """Profile -> its report, of every summary in ``docs/results``."""
+    """Return the report of every summary in ``docs/results``, by profile."""
     found = {path.name.removesuffix(ENDING): path for path in (DOCS / "results").glob(f"*{ENDING}")}
     names = [name for name in _ORDER if name in found] + sorted(set(found) - set(_ORDER))
     return {name: make_report(read_summary(found[name])) for name in names}
@@ -23,7 +23,7 @@ def reports() -> dict[str, Report]:
 
 @cache
 def measured_costs() -> dict[str, dict[str, str]]:
-    """Method -> data set -> "seconds / MiB / iterations", from the tables of the benchmarks.
+    """Return method -> dataset -> "seconds / MiB / iterations", from the tables of the benchmarks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The examples in the order of learning, not of the alphabet."""
+"""Order the examples for a learner, not by name."""
 
 ORDER = (
     "digits.py",
@@ -19,13 +19,13 @@ ORDER = (
 
 
 class LearningOrder:
-    """What sphinx-gallery sorts file names by."""
+    """Sort key of sphinx-gallery for file names."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
 
     def __call__(self, name: str) -> int:
-        """Place of an example; one that is not named above is an error."""
+        """Return the position of an example. All examples must be in `ORDER`."""
         return ORDER.index(name)
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Formulas as MathML, written when the site is built: browsers show it without any script."""
+"""Render formulas as MathML, which browsers show without JavaScript."""
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
@@ -7,7 +7,7 @@ from sphinx.writers.html5 import HTML5Translator
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Register the renderer and choose it."""
+    """Register and select the renderer."""
     app.add_html_math_renderer("mathml", (_visit_inline, None), (_visit_block, None))
     app.config.html_math_renderer = "mathml"
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
-"""Numbers of the committed experiments, for pages that quote them: ``{{ paper.rank.evidence }}``.
+"""Provide numbers of the committed experiments to pages, e.g. ``{{ paper.rank.evidence }}``.
 
-A page that quotes a number which is not there cannot be built.
+The build fails if a page quotes a number that does not exist.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NUMBERS = (
 
 
 def facts() -> dict[str, Any]:
-    """Profile, with underscores -> what its pages say in numbers; and seconds of one fit by method and data set.
+    """Return the numbers by profile, with underscores, and seconds of one fit by method and dataset.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def facts() -> dict[str, Any]:
 
 
 def _ranks(comparison: Comparison) -> dict[str, Any]:
-    """Average ranks and places: among all that were ranked, and among the methods without the references."""
+    """Return average ranks and places, with and without the references."""
     ranks, methods = comparison.among_all, list(comparison.overall)
     names = sorted(ranks, key=ranks.__getitem__)
     return {
@@ -69,7 +69,7 @@ def _ranks(comparison: Comparison) -> dict[str, Any]:
 
 
 def _agreement(cells: pd.DataFrame) -> dict[str, Any]:
-    """Return how well the numbers that the paper prints are met."""
+    """Return the agreement with the numbers that the paper prints."""
     found = agreement(cells).loc[""]
     return {
         "cells": len(cells),

@@ -1,4 +1,4 @@
-"""A page for every method: its own docstring, what it costs and how it did in the committed experiments."""
+"""Write a page for every method: docstring, costs and ranks in the committed experiments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Write the pages before anything is read."""
+    """Write the pages before Sphinx reads them."""
     app.connect("builder-inited", _write_pages, priority=100)
     return {"parallel_read_safe": True}
 
@@ -49,11 +49,11 @@ def index_page() -> str:
     return "\n".join(
         [
             underlined("Methods"),
-            "One page each: what it minimises, its paper, what it costs, how it did. "
-            ":doc:`/guide/choosing_a_method` says which to take; :doc:`/api/index` has their parameters.\n",
-            "Places are those of the average rank over all metrics and data sets of a profile, references among them, "
-            "with its main classifier (:doc:`/results/index`); most neighbours in such a list are not significantly "
-            "different. Seconds are those of one fit on yeast (2417 rows, 103 features, 14 labels), where measured.\n",
+            "Each page shows what the method minimizes, its paper, what it costs and how it ranks. "
+            ":doc:`/guide/choosing_a_method` helps you choose, and :doc:`/api/index` lists the parameters.\n",
+            "A place is that of the average rank over all metrics and datasets of a profile, with its main "
+            "classifier and including the references (:doc:`/results/index`). Most neighbours in such a list do not "
+            "differ significantly. Seconds are for one fit on yeast (2417 rows, 103 features, 14 labels).\n",
             list_table(
                 ("method", "class", "what it does", *(f"place in ``{name}``" for name in ranks), "seconds"),
                 rows,
@@ -66,7 +66,7 @@ def index_page() -> str:
 
 
 def ranked_names(profile: str) -> list[str]:
-    """Methods and references of a profile, the best average rank first; empty where there is no such summary."""
+    """List methods and references of a profile by average rank. Empty if there is no summary."""
     if profile not in reports():
         return []
     ranks = reports()[profile].analysis.main.among_all
@@ -80,41 +80,41 @@ def _place(names: list[str], slug: str) -> str:
 def _page(slug: str) -> str:
     method = METHODS[slug]
     text = inspect.getdoc(method) or ""
-    said = NumpyDocString(text)
-    cost, notes = _parted("\n".join(said["Notes"]))
+    doc = NumpyDocString(text)
+    cost, notes = _split_cost("\n".join(doc["Notes"]))
     parts = [
         f".. _method-{slug}:\n",
         underlined(slug),
-        " ".join(said["Summary"]) + "\n",
-        f"Class :doc:`{method.__name__} </api/labelsieve.{method.__name__}>`; on the command line "
+        " ".join(doc["Summary"]) + "\n",
+        f"Class :doc:`{method.__name__} </api/labelsieve.{method.__name__}>`. On the command line: "
         f"``labelsieve select DATA --method {slug}``.\n",
-        "\n".join(said["Extended Summary"]) + "\n",
+        "\n".join(doc["Extended Summary"]) + "\n",
     ]
     if explain(slug, method)["reconstruction"]:
         parts.append(
-            ".. note::\n\n   A reconstruction in the style of the paper, which leaves something of importance open.\n"
+            ".. note::\n\n   A reconstruction in the style of the paper, which leaves important details open.\n"
         )
-    parts += [underlined("Paper", "-"), "\n".join(said["References"]) or "There is none.", ""]
-    if said["References"]:
+    parts += [underlined("Paper", "-"), "\n".join(doc["References"]) or "None.", ""]
+    if doc["References"]:
         parts.append(
-            "Whoever publishes results of this method cites the paper, and :doc:`this package </project/cite>`.\n"
+            "If you publish results of this method, cite the paper and :doc:`this package </project/cite>`.\n"
         )
     parts += [underlined("What it costs", "-"), cost]
     costs = measured_costs().get(slug)
     if costs:
         parts += [
-            "Measured, one fit with the defaults: seconds / MiB above the data / iterations "
-            "(\\* the budget ended first); :doc:`/project/measured` says when and how.\n",
+            "One fit with the defaults: seconds / MiB above the data / iterations. \\* means that the "
+            "iteration limit was reached first. :doc:`/project/measured` describes the measurement.\n",
             list_table(
-                ("data set", "cost"), ((name, cost.replace("*", r"\*")) for name, cost in costs.items())
+                ("dataset", "cost"), ((name, cost.replace("*", r"\*")) for name, cost in costs.items())
             ),
         ]
     else:
-        parts.append("Not in the tables of costs yet.\n")
+        parts.append("Not measured yet.\n")
     parts += [underlined("In our experiments", "-"), _standing(slug)]
     if notes:
         parts += [underlined("Notes", "-"), notes]
-    parts += [underlined("Example", "-"), "\n".join(said["Examples"]) + "\n"]
+    parts += [underlined("Example", "-"), "\n".join(doc["Examples"]) + "\n"]
     parts.append(examples_that_use(f"labelsieve.{method.__name__}"))
     return "\n".join(parts)
 
@@ -142,21 +142,21 @@ def _standing(slug: str) -> str:
             )
         )
     if not rows:
-        return "No committed experiment ranks it yet.\n"
-    return "Average rank over all metrics and data sets; 1 is best.\n\n" + list_table(
+        return "No committed experiment includes it yet.\n"
+    return "Average rank over all metrics and datasets. 1 is best.\n\n" + list_table(
         (
             "experiment",
-            "judged by",
+            "classifier",
             "average rank",
             "place with references",
-            "place among the methods compared",
+            "place among methods",
         ),
         rows,
     )
 
 
-def _parted(notes: str) -> tuple[str, str]:
-    """The paragraph of the notes that begins with "Cost: ", and the others."""
+def _split_cost(notes: str) -> tuple[str, str]:
+    """Split the notes into the paragraph that begins with "Cost: " and the rest."""
     cost = re.search(r"^Cost: (.*?)(?:\n\n|\Z)", notes, re.DOTALL | re.MULTILINE)
     if cost is None:
         return "", f"{notes}\n" if notes else ""

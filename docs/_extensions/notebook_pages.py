@@ -1,4 +1,4 @@
-"""A page for every notebook, which is executed when the site is built: what its reader would see."""
+"""Execute every notebook and write a page with its outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Write the pages before anything is read."""
+    """Write the pages before Sphinx reads them."""
     app.connect("builder-inited", _write_pages, priority=100)
     return {"parallel_read_safe": True}
 
@@ -22,18 +22,18 @@ def setup(app: Sphinx) -> dict[str, bool]:
 def _write_pages(app: Sphinx) -> None:
     for path in sorted((app.srcdir / "notebooks").glob("*.ipynb")):
         page = path.with_suffix(".md")
-        # As with the gallery: what was executed once is executed again when its code has changed.
+        # Like the gallery, run a notebook again only if it changed.
         if page.exists() and page.stat().st_mtime > path.stat().st_mtime:
             continue
-        pictures: dict[str, bytes] = {}
-        text = page_of(_executed(path), path.name, pictures)
-        for name, picture in pictures.items():
-            path.with_name(name).write_bytes(picture)
+        images: dict[str, bytes] = {}
+        text = page_of(_execute(path), path.name, images)
+        for name, image in images.items():
+            path.with_name(name).write_bytes(image)
         write_page(page, text)
 
 
-def _executed(path: Path) -> Mapping[str, Any]:
-    # Here, for a kernel is needed by nobody who only reads what is built.
+def _execute(path: Path) -> Mapping[str, Any]:
+    # Imported here, because only building the site needs a kernel.
     import nbclient
     import nbformat
 
@@ -42,8 +42,8 @@ def _executed(path: Path) -> Mapping[str, Any]:
     return notebook
 
 
-def page_of(notebook: Mapping[str, Any], name: str, pictures: dict[str, bytes]) -> str:
-    """Markdown of an executed notebook; its pictures are put into `pictures` under the names that the page calls them.
+def page_of(notebook: Mapping[str, Any], name: str, images: dict[str, bytes]) -> str:
+    """Return the Markdown of an executed notebook, and add its images to `images` by file name.
 
     Examples
     --------
@@ -72,19 +72,19 @@ def page_of(notebook: Mapping[str, Any], name: str, pictures: dict[str, bytes]) 
             continue
         parts.append(f"```python\n{cell['source']}\n```")
         for output in cell["outputs"]:
-            parts.append(_shown(output, cell["source"], name, pictures))
+            parts.append(_render(output, cell["source"], name, images))
     heading, *rest = parts
     return "\n\n".join([heading, f"{{download}}`Download this notebook <{name}>`", *rest, ""])
 
 
-def _shown(output: Mapping[str, Any], code: str, name: str, pictures: dict[str, bytes]) -> str:
-    """The richest form of an output that a page can show."""
+def _render(output: Mapping[str, Any], code: str, name: str, images: dict[str, bytes]) -> str:
+    """Return the richest form of an output that a page can show."""
     data = output.get("data", {})
     if "image/png" in data:
-        picture = f"{Path(name).stem}_{len(pictures) + 1}.png"
-        pictures[picture] = base64.b64decode(data["image/png"])
+        image = f"{Path(name).stem}_{len(images) + 1}.png"
+        images[image] = base64.b64decode(data["image/png"])
         drawn_by = code.strip().splitlines()[-1].partition("(")[0]
-        return f"```{{image}} {picture}\n:alt: Drawn by {drawn_by}\n:class: on-white\n```"
+        return f"```{{image}} {image}\n:alt: Drawn by {drawn_by}\n:class: on-white\n```"
     if "text/html" in data:
         return f'````````{{raw}} html\n<div class="notebook-output">{data["text/html"]}</div>\n````````'
     return f"```text\n{data.get('text/plain') or output.get('text', '')}\n```"

@@ -1,6 +1,6 @@
-"""Pages of the repository that lie outside this folder, and links between them and the pages in it.
+"""Copy pages from outside this folder, and adapt links to them.
 
-On a code host a link leads to a file of the repository; on the site it must lead to the page made of that file.
+In the repository a link leads to a file. On the site it must lead to the page of that file.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _TITLES = {"benchmarks/results-full.md": "Measured on large problems", "CHANGELO
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Copy the pages, then mend the links of all others as they are read."""
+    """Copy the pages, and adapt the links of all others when Sphinx reads them."""
     app.connect("builder-inited", _copy_pages, priority=100)
-    app.connect("source-read", _mend_page)
+    app.connect("source-read", _adapt_page)
     return {"parallel_read_safe": True}
 
 
@@ -42,14 +42,14 @@ def _copy_pages(app: Sphinx) -> None:
         write_page(app.srcdir / page, with_site_links(text, Path(file).parent))
 
 
-def _mend_page(app: Sphinx, name: str, source: list[str]) -> None:
+def _adapt_page(app: Sphinx, name: str, source: list[str]) -> None:
     path = Path(app.env.doc2path(name))
     if path.suffix == ".md" and path.relative_to(app.srcdir).as_posix() not in PAGES.values():
         source[0] = with_site_links(source[0], path.parent.relative_to(ROOT))
 
 
 def with_site_links(text: str, folder: Path) -> str:
-    """Let links of a file in `folder`, seen from the root of the repository, lead to pages of the site.
+    """Replace links to files by links to pages. `folder` contains the file, relative to the root.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def with_site_links(text: str, folder: Path) -> str:
     '[drawn](/project/architecture.md)'
     """
 
-    def lead(link: re.Match[str]) -> str:
+    def replace(link: re.Match[str]) -> str:
         target, hash_sign, heading = link[2].partition("#")
         file = Path(os.path.normpath(folder / target)).as_posix()
         if not target or not (ROOT / file).exists():
@@ -70,4 +70,4 @@ def with_site_links(text: str, folder: Path) -> str:
             target = "/" + file.removeprefix("docs/")
         return f"{link[1]}{target}{hash_sign}{heading})"
 
-    return re.sub(r"(\]\()(?![a-z]+:)([^)\s]+)\)", lead, text)
+    return re.sub(r"(\]\()(?![a-z]+:)([^)\s]+)\)", replace, text)

@@ -1,4 +1,4 @@
-"""A page for every committed experiment, made of its summary: what it found in words, ranks, tables."""
+"""Write a page for every committed experiment, with findings, ranks and tables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from written import write_page
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-#: Sections whose tables are shown; the page of `labelsieve report` has all.
+#: Sections whose tables are shown. The page of `labelsieve report` has all.
 _SHOWN = ("ranks", "metrics", "references", "paper", "noise", "ablation", "sensitivity", "stability")
 _MOST_ROWS = 40
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Write the pages before anything is read."""
-    (app.srcdir / "_extra").mkdir(exist_ok=True)  # Sphinx looks for it before
+    """Write the pages before Sphinx reads them."""
+    (app.srcdir / "_extra").mkdir(exist_ok=True)  # Sphinx looks for it before it reads pages
     app.connect("builder-inited", _write_pages, priority=100)
     return {"parallel_read_safe": True}
 
@@ -30,17 +30,17 @@ def _write_pages(app: Sphinx) -> None:
     (folder / "figures").mkdir(exist_ok=True)
     for profile, report in reports().items():
         write_page(folder / f"{profile}.md", _page(profile, report, app))
-        # Below this folder lies what is copied into the site as it is.
+        # Sphinx copies files from this folder to the site unchanged.
         write_page(app.srcdir / "_extra" / "results" / _report_name(profile), render_report(report))
     rows = [
         f"| [{name}]({name}.md) | {_title(report)} | {_scope(report)} |" for name, report in reports().items()
     ]
-    table = ["| profile | what it is | size |", "| --- | --- | --- |", *rows]
+    table = ["| profile | content | size |", "| --- | --- | --- |", *rows]
     toctree = [
         "```{toctree}",
         ":hidden:",
         "",
-        "In plain words <README>",
+        "Summary of results <README>",
         *reports(),
         "/project/benchmarks",
         "/project/measured",
@@ -53,9 +53,8 @@ def _write_pages(app: Sphinx) -> None:
             [
                 "# Results",
                 "",
-                "These pages are made of the numbers that are committed with the code, one small file each. "
-                "[In plain words](README.md) says what they come to and where they come from; "
-                "[benchmarks](../../benchmarks/README.md) says what everything costs.",
+                "Each page shows one committed experiment. The [summary](README.md) says what they show "
+                "and where they come from. [Benchmarks](../../benchmarks/README.md) measure time and memory.",
                 "",
                 *table,
                 "",
@@ -78,7 +77,7 @@ def _title(report: Report) -> str:
 def _scope(report: Report) -> str:
     summary = report.analysis.summary
     n_methods = len(summary.compared) or len(summary.experiment.sweeps)
-    return f"{len(summary.datasets)} data sets, {n_methods} methods, {len(summary.references)} references"
+    return f"{len(summary.datasets)} datasets, {n_methods} methods, {len(summary.references)} references"
 
 
 def _page(profile: str, report: Report, app: Sphinx) -> str:
@@ -86,19 +85,19 @@ def _page(profile: str, report: Report, app: Sphinx) -> str:
     lines = [
         f"# {profile}",
         "",
-        f"{_title(report)}: {_scope(report)}. Main judgement: {main.classifier}.",
+        f"{_title(report)}: {_scope(report)}. Main classifier: {main.classifier}.",
         "",
     ]
     lines += [f"- {sentence}" for sentence in (*report.missing, *report.findings)]
     lines += [""]
     if main.nemenyi_cd is not None:
-        picture = draw_cd_diagram(
+        figure = draw_cd_diagram(
             main.overall, main.nemenyi_cd, title="all metrics", control=main.control or None
         )
-        picture.save(app.srcdir / "results" / "figures", profile, ["png"])
+        figure.save(app.srcdir / "results" / "figures", profile, ["png"])
         lines += [
             f"```{{image}} figures/{profile}.png",
-            f":alt: {picture.description}",
+            f":alt: {figure.description}",
             ":class: on-white",
             "```",
             "",
@@ -109,11 +108,11 @@ def _page(profile: str, report: Report, app: Sphinx) -> str:
             lines += [f"## {section.title}", "", *section.texts, ""]
             lines += [as_markdown(table) for table in tables]
     lines += [
-        "## Everything else",
+        "## More",
         "",
-        f'<a href="{_report_name(profile)}">The page of the report</a> has all tables, to be sorted by any column. '
-        f"`labelsieve report docs/results/{profile}.csv.gz` makes it of the same file, with tables as CSV, "
-        "Markdown and LaTeX.",
+        f'<a href="{_report_name(profile)}">The page of the report</a> has all tables, and you can sort them. '
+        f"`labelsieve report docs/results/{profile}.csv.gz` builds it from the committed file, and writes the "
+        "tables as CSV, Markdown and LaTeX.",
         "",
     ]
     return "\n".join(lines)

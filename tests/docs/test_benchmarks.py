@@ -33,7 +33,7 @@ def test_a_benchmark_prints_its_table(module, options, rows, monkeypatch, capsys
     monkeypatch.syspath_prepend(Path(__file__).parents[2])
     monkeypatch.chdir(Path(__file__).parents[2])
     monkeypatch.setattr(sys, "argv", [module, *options])
-    # Another benchmark may have imported it: as a program it begins anew.
+    # Another benchmark may have imported it.
     monkeypatch.delitem(sys.modules, f"benchmarks.{module}", raising=False)
     runpy.run_module(f"benchmarks.{module}", run_name="__main__")
     lines = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""The documentation site: what checks it notices faults, and the built site, where there is one, in a real browser."""
+"""Tests of the site checker, and of the built site in a real browser, if it exists."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ INDEX = 'Search.setIndex({"docnames": ["index"], "terms": {"candid": 0, "evid": 
 
 
 def make_site(folder, body, index=INDEX):
-    """A page with this body, beside a picture, an empty page and a search index."""
+    """Write a page with this body, an image, an empty page and a search index."""
     (folder / "index.html").write_text(f"<html><body>{body}</body></html>", encoding="utf-8")
     (folder / "other.html").write_text("<h1 id='top'>Other</h1>", encoding="utf-8")
     (folder / "picture.png").write_bytes(b"")
@@ -30,36 +30,36 @@ def test_a_site_without_faults_has_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "fault"),
     [
-        ("<a href='gone.html'>x</a>", "links to gone.html, which is not there"),
-        ("<a href='other.html#gone'>x</a>", "but that page has no such place"),
-        ("<a href='#gone'>x</a>", "but that page has no such place"),
+        ("<a href='gone.html'>x</a>", "links to gone.html, which does not exist"),
+        ("<a href='other.html#gone'>x</a>", "but that page has no such heading"),
+        ("<a href='#gone'>x</a>", "but that page has no such heading"),
         ("<img src='gone.png'>", "lacks gone.png"),
-        ("<script src='https://elsewhere.org/x.js'></script>", "asks another server"),
-        ("<link rel='stylesheet' href='//elsewhere.org/x.css'>", "asks another server"),
+        ("<script src='https://elsewhere.org/x.js'></script>", "loads from another server"),
+        ("<link rel='stylesheet' href='//elsewhere.org/x.css'>", "loads from another server"),
     ],
 )
-def test_a_fault_is_told(tmp_path, body, told):
+def test_a_fault_is_reported(tmp_path, body, fault):
     faults = check_site.find_faults(make_site(tmp_path, body))
     assert len(faults) == 1
-    assert told in faults[0]
+    assert fault in faults[0]
 
 
 @pytest.mark.parametrize(
-    ("index", "told"),
+    ("index", "fault"),
     [
-        (INDEX.replace('["index"]', '["index", "gone"]'), "the search index names gone"),
+        (INDEX.replace('["index"]', '["index", "gone"]'), "the search index contains gone"),
         (INDEX.replace('"evid": 0', '"other": 0'), "the search finds no page with 'evid'"),
     ],
 )
-def test_a_search_index_that_does_not_fit_is_told(tmp_path, index, told):
-    assert told in " ".join(check_site.find_faults(make_site(tmp_path, "", index)))
+def test_a_wrong_search_index_is_reported(tmp_path, index, fault):
+    assert fault in " ".join(check_site.find_faults(make_site(tmp_path, "", index)))
 
 
-built = pytest.mark.skipif(not (SITE / "index.html").exists(), reason="no site here; make docs builds it")
+built = pytest.mark.skipif(not (SITE / "index.html").exists(), reason="no site; run make docs")
 
-#: What newcomers ask, and the page that answers.
+#: Question of a newcomer -> page that answers it.
 ANSWERS = {
     "which method": "guide/choosing_a_method.html",
     "how many features": "guide/how_many.html",
@@ -71,7 +71,7 @@ ANSWERS = {
 
 @built
 @pytest.mark.parametrize("question", ANSWERS)
-def test_what_newcomers_ask_is_one_click_from_the_first_page(question):
+def test_answers_for_newcomers_are_one_click_from_the_first_page(question):
     assert ANSWERS[question] in check_site.read_page(SITE / "index.html").links
 
 
