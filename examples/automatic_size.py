@@ -1,13 +1,15 @@
 """
-How many features are enough
-============================
+How many features are enough?
+=============================
 
-The true labels are not at hand, but candidates of rows that were left out are. Where wrong candidates come at one rate, features that predict
-*candidates* well predict true labels well, so the candidates can choose the size.
+You have no true labels to score with, but you have the candidate labels of held-out rows. If
+wrong candidates appear at one rate, features that predict *candidates* well also predict true
+labels well. So the candidates can choose the number of features.
 """
 
 # %%
-# 80 features of which ten matter. ``choose_size`` works with every method; ``EvidenceSelector`` does it by itself with ``"auto"``.
+# A table with 80 features, of which ten matter. ``choose_size`` works with every method.
+# ``EvidenceSelector`` has it built in, as ``"auto"``.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -22,15 +24,15 @@ X, Y_candidates, Y_true, informative = make_pml(
 )
 curve = choose_size(SumF(), X, Y_candidates)
 auto = EvidenceSelector("auto").fit(X, Y_candidates)
-print(f"sum of F: best {curve.best}, hardly worse from {curve.enough} on")
-print(
-    f"evidence: {auto.n_features_} features, {len(set(informative) & set(np.flatnonzero(auto.get_support())))} of the 10 that matter"
-)
+n_found = np.isin(informative, np.flatnonzero(auto.get_support())).sum()
+print(f"sum of F: best {curve.best}, {curve.enough} are almost as good")
+print(f"evidence: {auto.n_features_} features, with {n_found} of the 10 that matter")
 
 # %%
-# The curve with its spread over the folds, and below it what nobody could see: the same sizes judged by the truth.
+# The curve with its spread over the folds. Below it are the same sizes, scored on true labels,
+# which you would not have.
 
-truth = [
+true_scores = [
     pml_cross_validate(
         make_pipeline(SumF(int(size)), LabelwiseSVM()),
         X,
@@ -44,13 +46,15 @@ truth = [
 ]
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(7, 6), sharex=True)
 top.fill_between(curve.sizes, curve.mean - curve.spread, curve.mean + curve.spread, alpha=0.2)
-top.plot(curve.sizes, curve.mean, "o-", label="judged by candidates")
+top.plot(curve.sizes, curve.mean, "o-", label="scored on candidate labels")
 top.axvline(curve.best, color="crimson", label=f"best: {curve.best}")
-top.axvline(curve.enough, color="crimson", linestyle=":", label=f"enough: {curve.enough}")
+top.axvline(
+    curve.enough, color="crimson", linestyle=":", label=f"almost as good: {curve.enough}"
+)
 top.set_ylabel("average precision")
 top.legend()
-bottom.plot(curve.sizes, truth, "o-", color="seagreen", label="judged by the truth")
-bottom.axvline(10, color="gray", linestyle=":", label="ten matter")
+bottom.plot(curve.sizes, true_scores, "o-", color="seagreen", label="scored on true labels")
+bottom.axvline(10, color="gray", linestyle=":", label="10 features matter")
 bottom.set(xscale="log", xlabel="number of features", ylabel="average precision")
 bottom.set_xticks([1, 2, 5, 10, 20, 40, 80], [1, 2, 5, 10, 20, 40, 80])
 bottom.legend()

@@ -1,13 +1,15 @@
 """
-A critical-difference diagram
-=============================
+Draw a critical-difference diagram
+==================================
 
-Which of several methods differ? Rank them on every data set, average the ranks, and join those whose ranks differ by less than chance would allow.
-Tests go across data sets, never across folds: folds share their rows.
+Which of several methods differ? Rank them on every dataset, average the ranks, and connect the
+methods that do not differ significantly. Test across datasets, never across folds, because
+folds share rows.
 """
 
 # %%
-# Twelve small problems that differ in size, labels and noise, and six selectors that keep ten features each.
+# Twelve small datasets that differ in size, labels and noise, and six selectors that keep ten
+# features each.
 
 import tempfile
 from pathlib import Path
@@ -16,7 +18,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from labelsieve import FPML, MDMR, EvidenceSelector, RandomRanking, SumF, SumMI, pml_cross_validate
+from labelsieve import (
+    FPML,
+    MDMR,
+    EvidenceSelector,
+    RandomRanking,
+    SumF,
+    SumMI,
+    pml_cross_validate,
+)
 from labelsieve.classify import LabelwiseSVM
 from labelsieve.datasets import make_pml
 from labelsieve.report.cd_diagram import draw_cd_diagram
@@ -65,27 +75,33 @@ for seed in range(12):
 results = np.array(results)
 
 # %%
-# Do they differ at all? Iman and Davenport's test asks; the critical difference says how far two average ranks must lie apart.
+# Iman and Davenport's test asks whether the methods differ at all. The critical difference is
+# the smallest significant difference of two average ranks.
 
 ranks = rank_methods(results, "lower")
 cd = nemenyi_cd(len(methods), len(results))
-print(f"Iman-Davenport p = {iman_davenport(ranks).p_value:.2g}, critical difference {cd:.2f} ranks")
+print(
+    f"Iman-Davenport p = {iman_davenport(ranks).p_value:.2g}, critical difference {cd:.2f} ranks"
+)
 average = dict(zip(methods, average_ranks(results, "lower"), strict=True))
 print({name: round(float(rank), 2) for name, rank in average.items()})
 
 # %%
-# The diagram of the reports. Bars join what the test cannot tell apart: with twelve data sets that is a lot.
+# The diagram of the reports. Bars connect methods that do not differ significantly. With
+# twelve datasets, that is most of them.
 
-picture = draw_cd_diagram(average, cd, title="ranking loss, twelve problems", control="evidence")
-print(picture.description)
+diagram = draw_cd_diagram(
+    average, cd, title="ranking loss, twelve datasets", control="evidence"
+)
+print(diagram.description)
 with tempfile.TemporaryDirectory() as folder:
-    picture.save(Path(folder), "cd", ["png"])
+    diagram.save(Path(folder), "cd", ["png"])
     image = plt.imread(Path(folder, "cd.png"))
 figure = plt.figure(figsize=(image.shape[1] / 144, image.shape[0] / 144), dpi=144)
 figure.figimage(image)
 
 # %%
-# The p-values of all pairs say the same in numbers.
+# The p-values of all pairs.
 
 figure, axes = plt.subplots(figsize=(5.5, 4.5))
 p_values = nemenyi_p_values(ranks)

@@ -2,12 +2,13 @@
 Four kinds of label noise
 =========================
 
-"20 % noise" can mean several things. The models of ``add_candidates`` add different numbers of labels, to different rows; so a selector that does well
-under one need not do well under another.
+"20 % noise" can mean several things. The models of ``add_candidates`` add different numbers of
+labels to different rows. A selector that does well under one model may not do well under
+another.
 """
 
 # %%
-# True labels of 200 rows, eight labels. How many candidates does a row get?
+# A table with 200 rows and eight labels. How many wrong labels does each row get?
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -28,38 +29,44 @@ figure, panels = plt.subplots(1, 4, figsize=(10, 3), sharey=True)
 for axes, (name, candidates) in zip(panels, noisy.items(), strict=True):
     added = (candidates - Y).sum(axis=1)
     axes.hist(added, bins=np.arange(-0.5, 7), color="steelblue")
-    axes.set(title=name, xlabel="wrong candidates in a row")
+    axes.set(title=name, xlabel="wrong labels in a row")
+    share_wrong = 1 - Y.sum() / candidates.sum()
     print(
-        f"{name:13} {candidates.sum(axis=1).mean():.2f} candidates a row, {1 - Y.sum() / candidates.sum():.0%} of them wrong"
+        f"{name:13} {candidates.sum(axis=1).mean():.2f} candidates per row, {share_wrong:.0%} wrong"
     )
 panels[0].set_ylabel("rows")
 figure.tight_layout()
 
 # %%
-# What follows for selection, and for the search for wrong labels: where noise depends on the row, wrong candidates look like right ones.
+# How does this affect selection, and the search for wrong labels? If noise depends on the row,
+# wrong labels look like right ones.
 
 found, auc = {}, {}
 for name, candidates in noisy.items():
     found[name] = [
-        make(10).fit(X, candidates).get_support()[informative].mean() for make in (EvidenceSelector, SumF)
+        make(10).fit(X, candidates).get_support()[informative].mean()
+        for make in (EvidenceSelector, SumF)
     ]
     issues = find_label_issues(X, candidates)
     right = Y[issues.rows, issues.labels] == 1
-    place = np.arange(1, len(right) + 1)
+    position = np.arange(1, len(right) + 1)
     n_right, n_wrong = right.sum(), (~right).sum()
-    auc[name] = (place[right].sum() - n_right * (n_right + 1) / 2) / (n_right * n_wrong)
+    auc[name] = (position[right].sum() - n_right * (n_right + 1) / 2) / (n_right * n_wrong)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
-spots = np.arange(len(noisy))
+positions = np.arange(len(noisy))
 for shift, method in enumerate(("evidence", "sum of F")):
     left.bar(
-        spots + 0.35 * shift - 0.175, [values[shift] for values in found.values()], width=0.35, label=method
+        positions + 0.35 * shift - 0.175,
+        [values[shift] for values in found.values()],
+        width=0.35,
+        label=method,
     )
-left.set_xticks(spots, noisy, fontsize=8)
-left.set_ylabel("share of planted features found")
+left.set_xticks(positions, noisy, fontsize=8)
+left.set_ylabel("share of informative features found")
 left.legend()
-right.bar(spots, auc.values(), color="slategray")
-right.axhline(0.5, color="crimson", linestyle=":", label="chance")
-right.set_xticks(spots, noisy, fontsize=8)
-right.set(ylabel="a right candidate before a wrong one", ylim=(0.4, 1))
+right.bar(positions, auc.values(), color="slategray")
+right.axhline(0.5, color="crimson", linestyle=":", label="random order")
+right.set_xticks(positions, noisy, fontsize=8)
+right.set(ylabel="AUC of the support", ylim=(0.4, 1))
 right.legend()
 figure.tight_layout()

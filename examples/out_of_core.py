@@ -1,12 +1,13 @@
 """
-Rows that do not fit into memory
-================================
+Select from rows that do not fit into memory
+============================================
 
-The same selector, the same scores, while only one block of rows and its successor are in memory. Here the file is small enough to try both ways.
+The same selector gives the same scores while only two blocks of rows are in memory. The file
+of this example is small, so we can try both ways.
 """
 
 # %%
-# Write a table of numbers in pieces, as a program would that never holds all of it.
+# Write a table in pieces, as a program would that never holds all of it.
 
 import tempfile
 from pathlib import Path
@@ -20,7 +21,9 @@ from labelsieve.io import read
 
 folder = tempfile.TemporaryDirectory()
 path = Path(folder.name, "large.npy")
-X, Y, _, informative = make_pml(40_000, 100, n_informative=10, n_labels=5, return_truth=True, random_state=0)
+X, Y, _, informative = make_pml(
+    40_000, 100, n_informative=10, n_labels=5, return_truth=True, random_state=0
+)
 table = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(len(X), 105))
 for start in range(0, len(X), 5000):
     table[start : start + 5000] = np.hstack([X, Y])[start : start + 5000]
@@ -29,7 +32,8 @@ del table
 print(f"{path.stat().st_size / 2**20:.0f} MiB")
 
 # %%
-# Opened in blocks of 5000 rows, nothing is read until it is used. ``transform`` is lazy, too.
+# Open it in blocks of 5000 rows. Nothing is read until it is needed. ``transform`` is lazy,
+# too.
 
 data = read(path, labels=5, chunks=5000)
 in_blocks = SumF(n_features_to_select=10).fit(data.X, data.candidates)
@@ -42,7 +46,7 @@ print(
 )
 
 # %%
-# All rows in memory give the same scores, up to the order in which sums are added.
+# All rows in memory give the same scores, up to rounding.
 
 in_memory = SumF(n_features_to_select=10).fit(read(path, labels=5).X, Y)
 difference = np.abs(in_blocks.scores_ / in_memory.scores_ - 1).max()
@@ -60,7 +64,12 @@ for axes, scores, name in (
         (is_informative, "crimson", "informative"),
     ):
         axes.scatter(
-            scores[part], in_blocks.scores_[part], color=color, edgecolor="black", linewidth=0.4, label=label
+            scores[part],
+            in_blocks.scores_[part],
+            color=color,
+            edgecolor="black",
+            linewidth=0.4,
+            label=label,
         )
     axes.set(xscale="log", yscale="log", xlabel=name, ylabel="sum of F, in blocks")
 left.legend()
@@ -68,4 +77,4 @@ figure.tight_layout()
 folder.cleanup()
 
 # %%
-# On a cluster the same lines do the same: :doc:`/guide/scale` says how to start one.
+# The same code runs on a cluster. :doc:`/guide/scale` shows how to start one.

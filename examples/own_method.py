@@ -1,13 +1,15 @@
 """
-A method of one's own in thirty lines
-=====================================
+Write your own method
+=====================
 
-A class with one function: the base class checks the data, sets ``scores_`` and ``ranking_``, and makes it a scikit-learn selector. Then the contract, which
-every method of the package is held to, is asked.
+Write one class with one method. The base class checks the data, sets ``scores_`` and
+``ranking_``, and makes it a scikit-learn selector. ``check_selector`` then tests it like the
+methods of the package.
 """
 
 # %%
-# The method: how strongly a feature correlates with the candidate label that it fits best. Sums and products are all it needs, so sparse data stay sparse.
+# Score a feature by its correlation with the candidate label that it fits best. The code uses
+# only sums and products, so sparse data stay sparse.
 
 import warnings
 
@@ -22,29 +24,33 @@ from labelsieve.datasets import make_pml
 
 
 class LargestCorrelation(BaseSelector):
-    """Score every feature by the largest of its absolute correlations with the candidate labels."""
+    """Score features by their largest absolute correlation with a candidate label."""
 
     def _solve(self, X, Y):
         scaler = StandardScaler(with_mean=False).fit(X)
         share = np.asarray(Y.mean(axis=0)).ravel()
-        covariance = safe_sparse_dot(X.T, Y, dense_output=True) / X.shape[0] - np.outer(scaler.mean_, share)
+        covariance = safe_sparse_dot(X.T, Y, dense_output=True) / X.shape[0] - np.outer(
+            scaler.mean_, share
+        )
         deviation = np.outer(scaler.scale_, np.sqrt(share * (1 - share)))
-        correlation = np.divide(covariance, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+        correlation = np.divide(
+            covariance, deviation, out=np.zeros_like(deviation), where=deviation > 0
+        )
         return SolverResult(scores=np.abs(correlation).max(axis=1).astype(X.dtype))
 
 
 # %%
-# Does it keep the promises? Names of what it passed; a broken promise raises an error that says which.
+# ``check_selector`` returns the names of the checks that passed. If a check fails, it raises
+# an error.
 
 with warnings.catch_warnings():
-    warnings.simplefilter(
-        "ignore", SkipTestWarning
-    )  # scikit-learn leaves out what needs other array libraries
+    # scikit-learn skips checks that need other array libraries.
+    warnings.simplefilter("ignore", SkipTestWarning)
     passed = check_selector(LargestCorrelation())
-print(len(passed), "checks passed, the last of them", passed[-3:])
+print(len(passed), "checks passed, for example", passed[-3:])
 
 # %%
-# And is it any good? Beside a plain filter, on planted features.
+# Does it find informative features? Compare it with a plain filter.
 
 shares = {"largest correlation": [], "sum of F": []}
 rates = [0, 0.1, 0.2, 0.3, 0.4, 0.5]
@@ -60,7 +66,7 @@ for rate in rates:
 figure, axes = plt.subplots(figsize=(6, 4))
 for name, values in shares.items():
     axes.plot(rates, values, "o-", label=name)
-axes.axhline(8 / 60, color="gray", linestyle=":", label="chance")
-axes.set(xlabel="noise rate", ylabel="share of the planted features found", ylim=(0, 1.02))
+axes.axhline(8 / 60, color="gray", linestyle=":", label="random")
+axes.set(xlabel="noise rate", ylabel="share of informative features found", ylim=(0, 1.02))
 axes.legend()
 figure.tight_layout()

@@ -1,13 +1,14 @@
 """
-Words that tell the tags of messages
-====================================
+Which words predict the tags of a message?
+==========================================
 
-Messages on six subjects, tagged by careless readers: some tags are right, some are not. Which words matter, and for which tag? The messages are made
-up here, word by word, so that we know the answer.
+Messages about six subjects were tagged by careless readers, so some tags are wrong. Which
+words matter, and for which tag? The messages are generated, so the answer is known.
 """
 
 # %%
-# A message has one or two subjects. Half of its words are everyday words, the others come from its subjects.
+# A message has one or two subjects. Some of its words come from its subjects, and the rest are
+# everyday words.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -36,37 +37,42 @@ messages = []
 for row in range(len(Y)):
     chosen = rng.choice(len(tags), size=rng.integers(1, 3), replace=False)
     Y[row, chosen] = 1
-    own = [word for tag in chosen for word in SUBJECTS[tags[tag]].split()]
-    messages.append(" ".join([*rng.choice(own, 6), *rng.choice(EVERYDAY, 14)]))
+    subject_words = [word for tag in chosen for word in SUBJECTS[tags[tag]].split()]
+    messages.append(" ".join([*rng.choice(subject_words, 6), *rng.choice(EVERYDAY, 14)]))
 print(messages[0], "->", [tags[tag] for tag in np.flatnonzero(Y[0])])
 
 # %%
-# Readers add wrong tags: each that does not belong, with probability 0.25. The words become a sparse matrix, and stay one.
+# Readers add each wrong tag with probability 0.25. The words become a sparse matrix and stay
+# sparse.
 
 Y_candidates = add_candidates(Y, rate=0.25, random_state=0)
 vectorizer = TfidfVectorizer()
 X = vectorizer.fit_transform(messages)
 selector = EvidenceSelector(n_features_to_select="auto").fit(X, Y_candidates)
 words = vectorizer.get_feature_names_out()
-chosen = words[selector.get_support()]
+kept = words[selector.get_support()]
 known = {word for line in SUBJECTS.values() for word in line.split()}
-print(
-    f"{X.shape[1]} words, {len(chosen)} kept, {len(known & set(chosen))} of the {len(known)} that matter among them"
-)
+n_found = len(known & set(kept))
+print(f"{X.shape[1]} words, {len(kept)} kept, with {n_found} of the {len(known)} that matter")
 
 # %%
-# The first 24 words of the ranking, and the tags that each speaks for or against.
+# The first 24 words of the ranking, and the tags that each word supports or opposes.
 
 order = np.argsort(selector.ranking_)[:24]
 share = np.array(
     [
-        [Y_candidates[X[:, [word]].toarray().ravel() > 0, tag].mean() for tag in range(len(tags))]
+        [
+            Y_candidates[X[:, [word]].toarray().ravel() > 0, tag].mean()
+            for tag in range(len(tags))
+        ]
         for word in order
     ]
 )
 figure, axes = plt.subplots(figsize=(7, 6))
-image = axes.imshow(share - Y_candidates.mean(axis=0), cmap="PiYG", vmin=-0.6, vmax=0.6, aspect="auto")
+image = axes.imshow(
+    share - Y_candidates.mean(axis=0), cmap="PiYG", vmin=-0.6, vmax=0.6, aspect="auto"
+)
 axes.set_xticks(range(len(tags)), tags)
 axes.set_yticks(range(len(order)), words[order])
-figure.colorbar(image, label="share of messages with the tag, above average")
+figure.colorbar(image, label="share of messages with the tag, minus average")
 figure.tight_layout()

@@ -2,12 +2,14 @@
 A wide table, as in biology
 ===========================
 
-Few rows, thousands of columns, and columns that come in groups which rise and fall together, like genes under one regulator. Seven conditions are
-noted for each sample, some of them wrongly. A filter fills its list with members of the strongest group; forward selection takes one of each.
+Few rows and thousands of columns in correlated groups, like genes under one regulator. Seven
+conditions are recorded for each row, some of them wrongly. A filter fills its list with
+columns of the strongest group. Forward selection takes one column of each.
 """
 
 # %%
-# 150 samples, 3000 columns in 300 groups of ten. The first twelve groups depend on the conditions, the strongest first.
+# A table with 150 rows and 3000 columns in 300 groups of ten. The first twelve groups depend
+# on the conditions, the strongest first.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -16,27 +18,31 @@ from labelsieve import EvidenceSelector, evidence_test
 from labelsieve.datasets import add_candidates
 
 rng = np.random.default_rng(1)
-n_samples, n_groups, n_members, n_active = 150, 300, 10, 12
-Y = (rng.random((n_samples, 7)) < 0.3).astype(int)
-regulators = rng.normal(size=(n_samples, n_groups))
+n_rows, n_groups, n_members, n_active = 150, 300, 10, 12
+Y = (rng.random((n_rows, 7)) < 0.3).astype(int)
+regulators = rng.normal(size=(n_rows, n_groups))
 for group in range(n_active):
     regulators[:, group] += 2.2 * 0.9**group * (Y[:, group % 7] - 0.3)
-X = np.repeat(regulators, n_members, axis=1) + 0.5 * rng.normal(size=(n_samples, n_groups * n_members))
+X = np.repeat(regulators, n_members, axis=1) + 0.5 * rng.normal(
+    size=(n_rows, n_groups * n_members)
+)
 Y_candidates = add_candidates(Y, rate=0.15, random_state=0)
 
 # %%
-# With so many columns something always looks related. Is there more than chance?
+# With so many columns, some always look related. Is there more evidence than with permuted
+# labels?
 
 test = evidence_test(X, Y_candidates, n_permutations=99)
 print(
-    f"p = {test.p_value}: total evidence {test.total:.0f}, at most {test.permuted.max():.0f} with shuffled labels"
+    f"p = {test.p_value}: total evidence {test.total:.0f}, permuted at most {test.permuted.max():.0f}"
 )
 
 # %%
-# Twelve columns three ways: ``redundancy=inf`` sorts by evidence alone, ``0`` takes what earlier columns leave unexplained, ``"auto"`` lets
-# cross-validation on the candidates decide.
+# Select twelve columns in three ways. ``redundancy=inf`` sorts by evidence alone. ``0``
+# prefers columns that explain what the earlier ones do not. ``"auto"`` chooses by
+# cross-validation on the candidate labels.
 
-settings = {"a filter (inf)": np.inf, "forward (0)": 0, "chosen (auto)": "auto"}
+settings = {"filter (inf)": np.inf, "forward (0)": 0, "automatic (auto)": "auto"}
 figure, panels = plt.subplots(1, 3, figsize=(9, 3.2), sharey=True)
 for axes, (name, redundancy) in zip(panels, settings.items(), strict=True):
     selector = EvidenceSelector(12, redundancy=redundancy, ridge=0.1).fit(X, Y_candidates)

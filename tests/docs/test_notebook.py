@@ -1,4 +1,4 @@
-"""What objects look like in a notebook, and the notebook that shows them all."""
+"""Tests of the notebook views of objects, and of the tour notebook."""
 
 import os
 from pathlib import Path
@@ -42,7 +42,7 @@ def test_names_are_escaped_and_long_lists_are_cut():
     assert "and 15 more" in shown
 
 
-def test_no_html_where_scikit_learn_is_to_show_text():
+def test_no_html_if_scikit_learn_shows_text():
     X, Y = make_pml(random_state=0)
     selector = SumF(2).fit(X, Y)
     with sklearn.config_context(display="text"):
@@ -50,7 +50,7 @@ def test_no_html_where_scikit_learn_is_to_show_text():
         assert list(selector._repr_mimebundle_()) == ["text/plain"]
 
 
-def test_a_data_set_shows_its_labels_by_frequency(planted):
+def test_a_dataset_shows_its_labels_by_frequency(planted):
     shown = planted._repr_html_()
     assert "60 samples x 5 features" in shown
     assert "<i>" not in shown
@@ -61,7 +61,7 @@ def test_a_data_set_shows_its_labels_by_frequency(planted):
     assert f"{empty} rows without a label" in shown
 
 
-def test_a_data_set_of_many_labels_shows_the_frequent_ones():
+def test_a_dataset_with_many_labels_shows_the_frequent_ones():
     Y = np.tril(np.ones((15, 15)))  # label j has 15 - j rows
     shown = Dataset(np.eye(15), Y)._repr_html_()
     assert "<tr><td>label9</td><td>6</td></tr>" in shown
@@ -69,20 +69,20 @@ def test_a_data_set_of_many_labels_shows_the_frequent_ones():
     assert "and 5 rarer labels; 0 rows without a label" in shown
 
 
-def test_a_lazy_data_set_reads_no_rows_to_be_shown():
+def test_a_lazy_dataset_is_shown_without_reading_rows():
     da = pytest.importorskip("dask.array")
 
-    def refuse(block):
+    def fail(block):
         raise AssertionError("rows were read")
 
-    X = da.zeros((6, 2), chunks=(3, 2)).map_blocks(refuse, dtype=float, meta=np.zeros((0, 0)))
-    Y = da.ones((6, 2), chunks=(3, 2)).map_blocks(refuse, dtype=float, meta=np.zeros((0, 0)))
+    X = da.zeros((6, 2), chunks=(3, 2)).map_blocks(fail, dtype=float, meta=np.zeros((0, 0)))
+    Y = da.ones((6, 2), chunks=(3, 2)).map_blocks(fail, dtype=float, meta=np.zeros((0, 0)))
     shown = Dataset(X, Y_candidates=Y)._repr_html_()
     assert "2 blocks of rows" in shown
     assert "label1" in shown
 
 
-def test_label_issues_show_what_to_doubt_first_and_what_cannot_be_known():
+def test_label_issues_show_the_least_supported_labels_and_their_limits():
     digits = load_digits_attributes()
     X, Y, candidates = digits.X[:300], digits.Y[:300], digits.candidates[:300]
     ids = [f"<{i}>" for i in range(300)]
@@ -96,9 +96,9 @@ def test_label_issues_show_what_to_doubt_first_and_what_cannot_be_known():
     issues = find_label_issues(X, candidates, checked=(rows, labels, Y[rows, labels]))
     shown = issues._repr_html_()
     place = issues.unchecked[0]
-    chance = issues.probability[issues.rows[place], issues.labels[place]]
-    assert f"<td>{chance:.3g}</td>" in shown
-    assert "60 checked" in shown
+    probability = issues.probability[issues.rows[place], issues.labels[place]]
+    assert f"<td>{probability:.2f}</td>" in shown
+    assert "60 reviewed" in shown
 
 
 def test_the_tour_runs_and_shows_every_display(monkeypatch):
