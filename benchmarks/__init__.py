@@ -1,1 +1,1 @@
-"""Ratios measured side by side in one run; every module here is a command of its own."""
+"""Benchmarks that measure ratios side by side in one run. Each module is a command."""

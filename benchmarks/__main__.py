@@ -1,10 +1,10 @@
-"""Run the benchmarks, one process after the other, and write what they say.
+"""Run the benchmarks one after the other and write their tables to a file.
 
-    python -m benchmarks          a quarter of an hour on two cores, to benchmarks/results.md
-    python -m benchmarks --full   the rest, to benchmarks/results-full.md
+    python -m benchmarks          15 minutes on two cores, to benchmarks/results.md
+    python -m benchmarks --full   the longer ones, to benchmarks/results-full.md
 
-A single one is run by its own name, ``python -m benchmarks.costs``. The tables of a file come from one run of one
-version of the code; the file is written when all of them are there.
+Run a single one by name: ``python -m benchmarks.costs``. All tables of a file come from one run of one version of
+the code. The file is written at the end.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from benchmarks.problems import DATASETS
 
 LARGER = ("corel5k", "languagelog")
 SMALLER = tuple(name for name in DATASETS if name not in LARGER)
-#: Question -> the command that answers it, quick ones first.
+#: Question -> command that answers it, fast ones first.
 QUESTIONS = {
     "How long does the command line take to start?": ("startup",),
     "How much faster is the accelerated solver of PML-FSMIR?": ("solvers",),
     "Which methods choose the same features on other rows?": ("stability",),
-    "How good is a size that is chosen without true labels?": ("size",),
-    "What does an audit cost, page included?": ("audit",),
+    "How good is a size chosen without true labels?": ("size",),
+    "What does an audit cost, including the page?": ("audit",),
     "What does every method cost?": ("costs", "--datasets", *SMALLER),
 }
 LONG_QUESTIONS = {
     "How much does PML-FSMIR's choice depend on start and rows?": ("stability", "--starts"),
-    "Are right candidates told from wrong ones?": ("label_noise",),
-    "What does every method cost on the two largest data sets?": ("costs", "--datasets", *LARGER),
-    "What do rows in blocks cost, and do they stay within memory?": ("blocks", "--memory"),
+    "How well are right candidates separated from wrong ones?": ("label_noise",),
+    "What does every method cost on the two largest datasets?": ("costs", "--datasets", *LARGER),
+    "What do blocks of rows cost, and how much memory do they need?": ("blocks", "--memory"),
     "What does a second worker gain?": ("blocks", "--cluster"),
 }
 FOLDER = Path(__file__).parent
@@ -45,9 +45,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--full", action="store_true", help="the long questions instead of the others")
+    parser.add_argument("--full", action="store_true", help="Run the long benchmarks instead of the others.")
     is_full = parser.parse_args().full
-    # One thread: ratios between threads are not the question, and the workers share the cores.
+    # One thread per process, because the processes share the cores.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     began = time.monotonic()
     sections = []
@@ -55,7 +55,7 @@ def main() -> None:
         command = ["-m", f"benchmarks.{module}", *options]
         print(f"== {question}", file=sys.stderr, flush=True)
         start = time.monotonic()
-        # What it prints is the answer; progress goes to the standard error.
+        # Tables go to standard output, progress to standard error.
         done = subprocess.run(
             [sys.executable, *command], env=environment, stdout=subprocess.PIPE, text=True, check=True
         )
@@ -73,8 +73,8 @@ def _heading(is_full: bool, seconds: float) -> str:
     )
     return (
         f"# Measured\n\nWritten by `make {'bench-full' if is_full else 'bench'}` in {seconds / 60:.0f} minutes, "
-        f"one run, one thread a process: Python {platform.python_version()}, {packages}; {platform.system()} "
-        f"{platform.machine()}, {os.cpu_count()} cores.\n[README.md](README.md) says how to read it.\n"
+        f"one run, one thread per process: Python {platform.python_version()}, {packages}; {platform.system()} "
+        f"{platform.machine()}, {os.cpu_count()} cores.\n[README.md](README.md) explains the tables.\n"
     )
 
 

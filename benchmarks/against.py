@@ -1,11 +1,11 @@
-"""Compare the speed of this code with another checkout, in turns.
+"""Compare the speed of this code with another checkout.
 
     python -m benchmarks.against ../before                        reading, select, audit, report and fits
     python -m benchmarks.against ../before --methods rfs sum-f    other methods
     python -m benchmarks.against ../before --repeats 9            more pairs
 
-Two processes, one per checkout, do the same task one after the other, so that both see the same machine. The ratio is
-that of the medians of their processor times, this code over the other. The first pair imports and is not counted.
+Two processes, one per checkout, alternate on the same task, so that both see the same load. The ratio is the median
+processor time of this code over that of the other. The first pair of runs is not counted, because it imports modules.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from benchmarks.problems import DATASETS, noisy, with_seed
 from benchmarks.table import print_table
 
 ROOT = Path(__file__).parent.parent
-#: Task -> command line. Commands are the same in all versions, imports are not.
+#: Task -> command line. Commands are more stable across versions than imports.
 COMMANDS = {
     "read CSV": ["datasets", "info", "{folder}/table.csv", "--labels", "label_*"],
     "read sparse ARFF": ["datasets", "info", "{folder}/sparse.arff"],
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="*", default=["pml-fsmir", "evidence", "sum-f"], metavar="SLUG")
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), metavar="NAME")
     parser.add_argument("--commands", nargs="*", choices=COMMANDS, default=list(COMMANDS), metavar="TASK")
-    parser.add_argument("--rows", type=int, default=3500, help="rows of the table of the commands")
+    parser.add_argument("--rows", type=int, default=3500, help="rows of the table that the commands read")
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
     if str(options.other) == "-":
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def write_files(folder: Path, n_rows: int) -> None:
-    """Write a table with a category and a sparse dataset, which every version reads."""
+    """Write a table with a category and a sparse dataset, in formats that all versions read."""
     import pandas as pd
 
     from labelsieve.datasets import make_pml
@@ -118,7 +118,7 @@ class Worker:
 
 
 def serve() -> None:
-    """Do the tasks that are asked for, one per line, and print their processor seconds."""
+    """Read tasks from standard input, one per line, and print their processor seconds."""
     from labelsieve.cli import main as run
     from labelsieve.methods import METHODS
 

@@ -1,6 +1,6 @@
-"""What does an audit cost, page included? Run ``python -m benchmarks.audit``.
+"""Measure the cost of an audit, including its page: ``python -m benchmarks.audit``.
 
-Processor time of `labelsieve.audit` on planted tables, by its parts, and the size of the page.
+Prints the processor time of `labelsieve.audit` by part, on generated tables, and the size of the page.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from labelsieve import audit
 from labelsieve.datasets import make_pml
 
 SHAPES = ((500, 50, 5), (2000, 200, 10), (4000, 100, 20), (1000, 2000, 10))
-#: The first word of what an audit says it is doing, and what to call it.
+#: First word of a progress message -> part of the audit.
 _STAGES = {
     "fitting": "size curve, ranking",
     "permuting": "permutations",
@@ -45,7 +45,7 @@ def main():
 
 
 class Watch:
-    """Processor seconds of every part of an audit, told apart by what it says it is doing."""
+    """Processor seconds of the parts of an audit, from its progress messages."""
 
     def __init__(self):
         self.spent = dict.fromkeys(_STAGES.values(), 0.0)
@@ -56,7 +56,7 @@ class Watch:
         now = time.process_time()
         if self._stage is not None:
             self.spent[self._stage] += now - self._last
-        # Numbers of columns are tried while the method is fitted.
+        # The audit tries numbers of columns while it fits the method.
         self._stage = self._stage if activity.startswith("trying") else _STAGES.get(activity.split()[0])
         self._last = now
 

@@ -1,11 +1,10 @@
-"""PML-FSMIR of rows in blocks: a file read in blocks or at once, and blocks on one worker or on two.
+"""Fit PML-FSMIR to blocks of rows: a file in blocks or at once, and blocks on one or two workers.
 
     python -m benchmarks.blocks --memory      time and largest memory, in blocks and in memory
     python -m benchmarks.blocks --cluster     multiplicative sweeps on one worker and on two
 
-Files are written to a temporary folder (``--folder``) and stay in the page cache. Each fit of ``--memory`` has
-a process of its own, with one thread; processor seconds and the largest resident memory are those of the whole process,
-imports and opening of the file included.
+Files are written to a temporary folder (``--folder``) and stay in the page cache. Each fit of ``--memory`` runs in
+its own process with one thread. Processor seconds and peak memory include imports and opening the file.
 """
 
 from __future__ import annotations
@@ -39,13 +38,13 @@ def main():
     )
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--cluster", action="store_true")
-    parser.add_argument("--rows", type=int, default=700_000, help="of the file, in memory")
+    parser.add_argument("--rows", type=int, default=700_000, help="rows of the file of --memory")
     parser.add_argument("--features", type=int, help="default: 500, on a cluster 1000")
     parser.add_argument("--iterations", type=int, default=3)
     parser.add_argument(
-        "--block-rows", type=int, default=130_000, help="of each of the two blocks on a cluster"
+        "--block-rows", type=int, default=130_000, help="rows of each of the two blocks of --cluster"
     )
-    parser.add_argument("--components", type=int, default=64, help="on a cluster")
+    parser.add_argument("--components", type=int, default=64, help="components of --cluster")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--fit", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -60,7 +59,7 @@ def main():
 
 
 def write_files(folder, n_rows, n_features, dtype):
-    """Write random features, of which some follow three hidden factors, and labels that follow the factors too."""
+    """Write random features, some of which follow three hidden factors, and labels that follow them too."""
     rng = np.random.default_rng(0)
     loadings = rng.random((3, n_features), dtype=np.float32) * (rng.random(n_features) < 0.2)
     X = open_memmap(folder / "X.npy", "w+", dtype, (n_rows, n_features))
@@ -74,28 +73,28 @@ def write_files(folder, n_rows, n_features, dtype):
 
 
 def memory(folder, options):
-    """Print what fits take in blocks and in memory."""
+    """Print time and memory of fits in blocks and in memory."""
     n_features = options.features or 500
     write_files(folder, options.rows, n_features, np.float32)
     size = 4 * options.rows * n_features / 2**20
     rows, seconds = [], []
-    for way in ("in blocks", "in memory"):
+    for mode in ("in blocks", "in memory"):
         task = {
             "folder": str(folder),
-            "in_memory": way == "in memory",
+            "in_memory": mode == "in memory",
             "n_components": max(30, int(np.sqrt(n_features))),
             "iterations": options.iterations,
         }
         result = in_process(task)
         seconds.append(result["seconds"])
-        rows.append((f"{size:.0f} MiB, {way}", f"{result['seconds']:.1f}", f"{result['peak']:.0f}"))
+        rows.append((f"{size:.0f} MiB, {mode}", f"{result['seconds']:.1f}", f"{result['peak']:.0f}"))
         print(*rows[-1], file=sys.stderr, flush=True)
     print_table(["fit", "processor s", "largest resident MiB"], rows)
     print(f"Processor time in blocks over that in memory: {seconds[0] / seconds[1]:.2f}.")
 
 
 def in_process(task):
-    """Fit in a process of its own; returns what it measured."""
+    """Fit in a new process and return its measurements."""
     command = [sys.executable, "-m", "benchmarks.blocks", "--fit", json.dumps(task)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -105,18 +104,18 @@ def in_process(task):
 
 
 def fit_and_measure(folder, in_memory, n_components, iterations):
-    """Fit in this process; returns its processor seconds and largest resident MiB."""
+    """Fit in this process and return its processor seconds and peak memory in MiB."""
     data = read(f"{folder}/X.npy", labels=f"{folder}/Y.npy", chunks=None if in_memory else "auto")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        # With so many rows nearly every confidence is distinct; bins are counted in one pass.
+        # With so many rows, nearly all confidences are distinct. Bins take one pass.
         selector = PMLFSMIR(n_components=n_components, mi_estimator="binned", max_iter=iterations, tol=0)
         selector.fit(data.X, data.candidates)
     return {"seconds": time.process_time(), "peak": peak_mebibytes()}
 
 
 def cluster(folder, options):
-    """Print the seconds of a multiplicative sweep over two blocks, on one worker and on two."""
+    """Print the seconds of a multiplicative sweep over two blocks, on one and two workers."""
     from distributed import Client, LocalCluster
 
     write_files(folder, 2 * options.block_rows, options.features or 1000, np.float64)
@@ -144,7 +143,7 @@ def cluster(folder, options):
 
 
 class Listener(logging.Handler):
-    """Notes when iterations end."""
+    """Log handler that records when iterations end."""
 
     def __init__(self):
         super().__init__()
@@ -158,7 +157,7 @@ class Listener(logging.Handler):
         logging.getLogger("labelsieve").removeHandler(self)
 
     def emit(self, record):
-        """Look at the clock."""
+        """Record the time of an iteration."""
         if record.levelno >= logging.INFO:
             self.times.append(time.monotonic())
 

@@ -1,10 +1,9 @@
-"""What every method costs on real data: seconds, memory and iterations.
+"""Measure seconds, memory and iterations of every method on real data.
 
-    python -m benchmarks.costs                                  every method on the paper's eight data sets
+    python -m benchmarks.costs                                  all methods on the paper's eight datasets
     python -m benchmarks.costs --methods rfs --datasets yeast   some of them
 
-The data sets are read from the folder named by the
-environment variable LABELSIEVE_DATA, or downloaded.
+Datasets come from the folder in the environment variable LABELSIEVE_DATA, or are downloaded.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ def main() -> None:
 def costs(
     methods: Iterable[str], datasets: Iterable[str], time_limit: float
 ) -> Iterable[tuple[str, str, str]]:
-    """Fit every method to every data set, each in a process of its own so that its peak memory is its own."""
+    """Fit every method to every dataset, each in a new process to measure its own peak memory."""
     for name in datasets:
         with tempfile.TemporaryDirectory() as folder:
             X, Y = noisy(name)
@@ -71,7 +70,7 @@ def costs(
 
 
 def run_fit(slug: str, folder: str, time_limit: float) -> str:
-    """Start the process of one fit and read its measurement, or say what went wrong."""
+    """Run one fit in a new process and return its measurement or error."""
     command = [sys.executable, "-m", "benchmarks.costs", "--fit", slug, folder]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=time_limit, check=True)
@@ -87,7 +86,7 @@ def run_fit(slug: str, folder: str, time_limit: float) -> str:
 
 
 def fit_and_measure(slug: str, folder: Path) -> dict[str, Any]:
-    """Fit one method with its defaults; the memory is the rise of the peak above that of the loaded data."""
+    """Fit one method with its defaults. Memory is the peak above that of the loaded data."""
     X, Y = restore(folder / "X.npz"), restore(folder / "Y.npz")
     selector = with_seed(METHODS[slug](), 0)
     before = peak_mebibytes(reset=True)
@@ -104,17 +103,17 @@ def fit_and_measure(slug: str, folder: Path) -> dict[str, Any]:
 
 
 def peak_mebibytes(*, reset: bool = False) -> float:
-    """Return the largest resident size of this process since the last reset, if the system can do that."""
+    """Return the peak memory of this process since the last reset, if the system supports resets."""
     known = cells.peak_mebibytes(reset=reset)
     if known is not None:
         return known
-    # Elsewhere than on Linux. There, this figure would start with the peak of the parent process.
+    # Not on Linux, where this number would start with the peak of the parent process.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
 
 
 def save(matrix: Any, path: Path) -> None:
-    # The child must not parse the original file: reading one can take more memory than a fit.
+    # The child must not parse the original file, which can take more memory than a fit.
     if sp.issparse(matrix):
         sp.save_npz(path, matrix, compressed=False)
     else:

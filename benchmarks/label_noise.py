@@ -1,20 +1,23 @@
-"""How well right candidates are told from wrong ones.
+"""Measure how well right candidates are separated from wrong ones.
 
-    python -m benchmarks.label_noise                     eight data sets, three kinds of noise, and mirflickr
-    python -m benchmarks.label_noise --datasets birds    some of the data sets
+    python -m benchmarks.label_noise                     eight datasets, three kinds of noise, and mirflickr
+    python -m benchmarks.label_noise --datasets birds    some of the datasets
 
-The numbers are areas under the ROC curve, the chance that a right candidate scores higher than a wrong one, but for the
-first two and the last two columns. The kinds of noise add wrong candidates to the true labels: ``flip`` each with
-probability 0.2; ``instance`` with a probability that grows with how much the row looks like those that have the label,
-0.2 on average; ``label`` with a probability drawn for every label from Beta(1, 4), 0.2 on average. The candidates of
-mirflickr come from people.
+Except in the first two and the last two columns, the numbers are areas under the ROC curve: the probability that a
+right candidate scores higher than a wrong one. The kinds of noise add wrong candidates to the true labels. ``flip``
+adds each with probability 0.2. ``instance`` adds it with a probability that increases with the similarity of the row to
+the rows with this label, 0.2 on average. ``label`` draws a probability per label from Beta(1, 4), 0.2 on average. The
+candidates of mirflickr come from people.
 
-J is the support of `LabelSupport`; J' the same with ``each_row_has_truth``, where that is so; "50 checked" the mean
-over five draws of 50 candidates with their true answers, which do not count in the area. T are the label confidences
-of PML-FSMIR. cleanlab scores out-of-fold probabilities of logistic regression, one a label, in five folds; its penalty
-is chosen by log-loss in cross-validation on candidates, one for all labels as in J. Frequency is the share of rows that
-have the label as a candidate. The calibration error is that of the probabilities from 50 checked candidates: the mean
-distance, over ten equal bins, between the probability and the share of right candidates.
+- J is the support of `LabelSupport`.
+- J' is the same with ``each_row_has_truth``, if this holds.
+- "50 reviewed" is the mean over five draws of 50 candidates with their true answers, which do not count in the area.
+- T are the label confidences of PML-FSMIR.
+- cleanlab scores out-of-fold probabilities of one logistic regression per label, with five folds. Its penalty is chosen
+  by log loss in cross-validation on candidates, the same for all labels as in J.
+- Frequency is the share of rows that have the label as a candidate.
+- The calibration error is that of the probabilities with 50 reviewed candidates: the mean distance, over ten bins,
+  between the probability and the share of right candidates.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from labelsieve.datasets import add_candidates, load
 
 RATE = 0.2
 NOISE = ("flip", "instance", "label")
-N_CHECKED, N_DRAWS = 50, 5
+N_REVIEWED, N_DRAWS = 50, 5
 PENALTIES = (0.001, 0.01, 0.1, 1.0)
 TUNING_LABELS = 10
 
@@ -55,20 +58,20 @@ def main():
     for name in options.datasets:
         for noise, X, Y, candidates in problems(name):
             lines[name, noise] = measure(X, Y, candidates)
-            print(name, noise, *map(shown, lines[name, noise].values()), file=sys.stderr, flush=True)
+            print(name, noise, *map(format_number, lines[name, noise].values()), file=sys.stderr, flush=True)
     for noise in NOISE:
-        of_noise = [line for (_, own), line in lines.items() if own == noise]
+        of_noise = [line for (_, kind), line in lines.items() if kind == noise]
         if len(of_noise) > 1:
             lines[f"mean of {len(of_noise)}", noise] = means(of_noise)
     headings = next(iter(lines.values()))
     print_table(
         ["data, noise", *headings],
-        ([", ".join(name), *map(shown, line.values())] for name, line in lines.items()),
+        ([", ".join(name), *map(format_number, line.values())] for name, line in lines.items()),
     )
 
 
 def problems(name):
-    """Features, truth and candidates of one data set under every kind of noise, or as they are."""
+    """Yield features, true labels and candidates of a dataset, for each kind of noise or as given."""
     data = load(name)
     if data.Y_candidates is not None:
         yield "real", data.X, dense(data.Y), dense(data.Y_candidates)
@@ -86,7 +89,7 @@ def problems(name):
 
 
 def measure(X, Y, candidates):
-    """One line of the table: heading -> number, None where it means nothing."""
+    """Return one line of the table: heading -> number, or None if it does not apply."""
     rows, labels = np.nonzero(candidates)
     right = Y[rows, labels] > 0
 
@@ -96,29 +99,29 @@ def measure(X, Y, candidates):
     start = time.process_time()
     model = LabelSupport().fit(X, candidates)
     seconds = time.process_time() - start
-    stated = None
+    with_truth = None
     if Y.any(axis=1).all():
-        stated = LabelSupport(model.kernel_, each_row_has_truth=True).fit(X, candidates).support_
-    of_draws = [checked(model, Y, candidates, seed) for seed in range(N_DRAWS)]
+        with_truth = LabelSupport(model.kernel_, each_row_has_truth=True).fit(X, candidates).support_
+    draws = [score_reviewed(model, Y, candidates, seed) for seed in range(N_DRAWS)]
     plain, adjusted = cleanlab_scores(X, candidates)
     return {
         "candidates": len(rows),
         "wrong": 1 - right.mean(),
         "J": auc(model.support_),
-        "J'": None if stated is None else auc(stated),
-        "50 checked": np.mean([area for area, _ in of_draws]),
+        "J'": None if with_truth is None else auc(with_truth),
+        "50 reviewed": np.mean([area for area, _ in draws]),
         "T": auc(fsmir_confidence(X, candidates)),
         "cleanlab": auc(plain),
         "cleanlab, adjusted": auc(adjusted),
         "frequency": auc(np.broadcast_to(candidates.mean(axis=0), Y.shape)),
-        "calibration error": np.mean([error for _, error in of_draws]),
+        "calibration error": np.mean([error for _, error in draws]),
         "seconds of J": seconds,
     }
 
 
-def checked(model, Y, candidates, seed):
-    """Area and calibration error of the candidates that are left after 50 were checked."""
-    rows, labels = draw_candidates(candidates, N_CHECKED, random_state=seed)
+def score_reviewed(model, Y, candidates, seed):
+    """Return area and calibration error of the other candidates after 50 were reviewed."""
+    rows, labels = draw_candidates(candidates, N_REVIEWED, random_state=seed)
     probability = model.check((rows, labels, Y[rows, labels])).probability_
     left = candidates > 0
     left[rows, labels] = False
@@ -129,14 +132,14 @@ def checked(model, Y, candidates, seed):
 
 
 def fsmir_confidence(X, candidates):
-    """What PML-FSMIR thinks of the candidates."""
+    """Return the label confidences of PML-FSMIR."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.asarray(dense(PMLFSMIR(random_state=0).fit(X, candidates).label_confidence_))
 
 
 def cleanlab_scores(X, candidates):
-    """Quality, as cleanlab sees it, of every label of every row, as it is and adjusted for the classes."""
+    """Return the scores of cleanlab for every label of every row, plain and adjusted for classes."""
     from cleanlab.multilabel_classification.rank import get_label_quality_scores_per_class
 
     probability = out_of_fold(X, candidates)
@@ -148,7 +151,7 @@ def cleanlab_scores(X, candidates):
 
 
 def out_of_fold(X, candidates):
-    """Probabilities of tuned logistic regressions that have not seen the row."""
+    """Return out-of-fold probabilities of tuned logistic regressions."""
     n_candidates = candidates.sum(axis=0)
     varying = np.flatnonzero((n_candidates > 0) & (n_candidates < len(candidates)))
     tuning = varying[np.linspace(0, len(varying) - 1, min(TUNING_LABELS, len(varying))).astype(int)]
@@ -164,7 +167,7 @@ def out_of_fold(X, candidates):
 
 
 def predicted(X, y, C, n_folds):
-    """Probability of every row from the other folds; the share of candidates where a fold has but one class."""
+    """Return the out-of-fold probability of every row, or the mean label if a fold has only one class."""
     model = make_pipeline(StandardScaler(with_mean=not sp.issparse(X)), LogisticRegression(C=C, max_iter=200))
     folds = KFold(n_folds, shuffle=True, random_state=0)
     if any(y[train].min() == y[train].max() for train, _ in folds.split(y)):
@@ -175,15 +178,15 @@ def predicted(X, y, C, n_folds):
 
 
 def means(lines):
-    """The mean of every column over the lines where it means something; J' over fewer, so it has none."""
+    """Return the mean of every column. Columns with missing numbers, such as J', have none."""
     return {
         heading: None if None in (column := [line[heading] for line in lines]) else np.mean(column)
         for heading in lines[0]
     }
 
 
-def shown(number):
-    """A number as the table shows it."""
+def format_number(number):
+    """Format a number for the table."""
     if number is None:
         return "-"
     return f"{number:.0f}" if number > 9 else f"{number:.3f}"

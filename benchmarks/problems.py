@@ -1,4 +1,4 @@
-"""The real problems the benchmarks share: the paper's eight data sets at 20 % flip noise."""
+"""Load the datasets of the benchmarks: the paper's eight datasets with 20 % flip noise."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ NOISE = 0.2
 
 
 def noisy(name, seed=0):
-    """Features and candidate labels of one data set."""
+    """Return features and candidate labels of a dataset."""
     data = load(name)
     return data.X, add_candidates(data.Y, "flip", rate=NOISE, random_state=seed)
 
 
 def with_seed(selector, seed):
-    """The selector with a random state, if it has one."""
+    """Set the random state of a selector, if it has one."""
     return selector.set_params(random_state=seed) if "random_state" in selector.get_params() else selector

@@ -1,7 +1,7 @@
-"""How much faster is the accelerated solver of PML-FSMIR? Run ``python -m benchmarks.solvers``.
+"""Compare the solvers of PML-FSMIR: ``python -m benchmarks.solvers``.
 
-Both solvers start from the same factors; the multiplicative one runs until 10 sweeps gain less than
-1e-6 of the objective, at most 3000 sweeps. Times are of the processor.
+Both start from the same factors. The multiplicative solver runs until 10 sweeps improve the objective by less than
+1e-6, relatively, and for at most 3000 sweeps. Times are processor times.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main():
 
 
 def race(datasets, is_dense):
-    """Print, per data set, when each solver reaches the goal."""
+    """Print, for each dataset, when each solver reaches the goal."""
     ratios, rows = [], []
     for name in datasets:
         problem = factorization(name, is_dense)
@@ -50,17 +50,17 @@ def race(datasets, is_dense):
         fast, fast_values = best_time(descend, problem, start, goal)
         is_reached = fast_values[-1] <= goal
         ratios.append(slow / fast)
-        ratio = f"{slow / fast:.1f}" if is_reached else f"not reached, stands at {fast_values[-1]:.1f}"
+        ratio = f"{slow / fast:.1f}" if is_reached else f"not reached, ends at {fast_values[-1]:.1f}"
         rows.append(
             (name, f"{values[-1]:.1f}", len(values), f"{slow:.3f}", f"{fast:.3f}", len(fast_values), ratio)
         )
         print(name, ratio, file=sys.stderr, flush=True)
-    print_table(["data set", "mu ends at", "sweeps", "mu s", "cd s", "cd iterations", "ratio"], rows)
+    print_table(["dataset", "mu ends at", "sweeps", "mu s", "cd s", "cd iterations", "ratio"], rows)
     print(f"Geometric mean of the ratios: {np.exp(np.mean(np.log(ratios))):.1f}.")
 
 
 def factorization(name, is_dense):
-    """The factorisation that PML-FSMIR solves with its defaults, labels dense."""
+    """Return the factorization problem of PML-FSMIR with its defaults and dense labels."""
     X, Y = noisy(name)
     X = Scaling.learn(X, "minmax").apply(dense(X) if is_dense else X)
     Y = dense(Y).astype(float)
@@ -72,7 +72,7 @@ def factorization(name, is_dense):
 
 
 def put_start(problem, start):
-    """Give U to the rows, from which a run before took it, and return the other factors."""
+    """Put U back into the rows, after an earlier run took it, and return the other factors."""
     U, factors = start
     problem.rows.blocks[0]["U"] = U
     problem.rows.rename({}, drop=("before",))
@@ -80,18 +80,18 @@ def put_start(problem, start):
 
 
 def multiply(problem, start, goal):
-    """Run the multiplicative updates to the goal; returns the values on the way."""
+    """Run multiplicative updates to the goal and return the objective after each."""
     return follow(partial(multiplicative_sweep, problem), put_start(problem, start), 3000, goal)
 
 
 def descend(problem, start, goal):
-    """Run the accelerated solver to the goal, its set-up included; returns the values on the way."""
+    """Run the accelerated solver to the goal, with its set-up, and return the objective after each step."""
     descent = BlockDescent(problem)
     return follow(descent.step, descent.warm_up(put_start(problem, start), WARM_UP), 1000, goal)
 
 
 def best_time(run, *arguments, repeats=3):
-    """Shortest processor time of some runs, and what the last one returned; long ones run once."""
+    """Return the shortest processor time of a few runs, and the result of the last. Long ones run once."""
     times = []
     while len(times) < repeats and sum(times) < 5:
         began = time.process_time()
@@ -101,7 +101,7 @@ def best_time(run, *arguments, repeats=3):
 
 
 def follow(step, state, budget, goal):
-    """Objective after every step, until the goal or until ten steps gain next to nothing."""
+    """Return the objective after each step, until the goal or until ten steps improve it very little."""
     values = []
     for _ in range(budget):
         state, value = step(state)

@@ -1,12 +1,12 @@
-"""How much the choice of features depends on the rows and, for PML-FSMIR, on the start.
+"""Measure how much a selection depends on the rows and, for PML-FSMIR, on the start.
 
     python -m benchmarks.stability           methods side by side
-    python -m benchmarks.stability --starts  the starts of PML-FSMIR
+    python -m benchmarks.stability --starts  starts of PML-FSMIR
 
-For every method: Kuncheva's index of the 20 features chosen on disjoint halves of the rows; the evidence selector
-finds its redundancy anew on every half. 1 is the same features, 0 is chance. For every start: mean overlap of the top
-20 features over pairs of random states, and over pairs of bootstrap samples of the rows, with the objective it ends
-at. An overlap of 1 is the same 20 features.
+For each method: Kuncheva's index of the 20 features selected on disjoint subsamples of half the rows. 1 means the same
+features, 0 random ones. The evidence selector chooses its redundancy again on every subsample. For each start: mean
+overlap of the top 20 features over pairs of random states, and over pairs of bootstrap samples of the rows, and the
+final objective. An overlap of 1 means the same 20 features.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ METHODS = {
     "pml-fsmir": PMLFSMIR(20, random_state=0),
 }
 STARTS = ("nndsvda", "nndsvd", "random")
-# Water quality has 16 features, which are all chosen.
+# Water quality has only 16 features, so all are selected.
 DATASETS = ["birds", "cal500", "chd_49", "slashdot", "yeast"]
 
 
@@ -52,18 +52,20 @@ def main():
 
 
 def compare_methods(datasets, repeats):
-    """Kuncheva's index over the halves of the rows: methods by data sets."""
+    """Print Kuncheva's index over subsamples, by method and dataset."""
     columns = {}
     for name in datasets:
         X, Y = noisy(name)
-        halves = []
+        subsamples = []
         for seed in range(repeats // 2):
             rows = np.random.default_rng(seed).permutation(X.shape[0])
-            halves += [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
+            subsamples += [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             columns[name] = [
-                kuncheva_stability([clone(selector).fit(X[half], Y[half]).get_support() for half in halves])
+                kuncheva_stability(
+                    [clone(selector).fit(X[part], Y[part]).get_support() for part in subsamples]
+                )
                 for selector in METHODS.values()
             ]
         print(name, columns[name], file=sys.stderr, flush=True)
@@ -75,7 +77,7 @@ def compare_methods(datasets, repeats):
 
 
 def compare_starts(datasets, repeats):
-    """Overlaps over states and bootstraps: starts by what changes."""
+    """Print overlaps over random states and bootstraps, by start."""
     rows = []
     for name in datasets:
         X, Y = noisy(name)
@@ -91,18 +93,18 @@ def compare_starts(datasets, repeats):
                 (f"{name}, {init}", objective, f"{overlap(over_states):.2f}", f"{overlap(over_rows):.2f}")
             )
             print(*rows[-1], file=sys.stderr, flush=True)
-    print_table(["data set, start", "objective (mean, min..max)", "random states", "bootstraps"], rows)
+    print_table(["dataset, start", "objective (mean, min..max)", "random states", "bootstraps"], rows)
 
 
 def fit(X, Y, init, seed):
-    """Fit with the defaults but for the start."""
+    """Fit with the defaults, except for the start."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return PMLFSMIR(n_features_to_select=20, init=init, random_state=seed).fit(X, Y)
 
 
 def overlap(selectors):
-    """Mean share of common features over pairs of selections."""
+    """Return the mean share of common features over pairs of selections."""
     supports = [selector.get_support() for selector in selectors]
     return np.mean([(a & b).sum() / 20 for a, b in combinations(supports, 2)])
 

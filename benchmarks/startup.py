@@ -1,7 +1,7 @@
-"""What the command line costs before it does anything; run ``python -m benchmarks.startup``.
+"""Measure the start-up time of the command line: ``python -m benchmarks.startup``.
 
-Processor time of whole processes, medians of interleaved repeats. ``--version`` is measured against importing what it
-is written with, ``--help`` against the help of a program with two empty commands.
+Times are processor times of whole processes, medians of interleaved repeats. ``--version`` is compared with importing
+typer and rich, ``--help`` with the help of a program with two empty commands.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def two(name: str, formal: bool = False) -> None:
 app()
 """
 LABELSIEVE = "import sys; from labelsieve.cli import main; sys.exit(main())"
-#: What it is -> program, arguments.
+#: Name -> program, arguments.
 PROGRAMS = {
     "import typer, rich": ("import typer, rich", ()),
     "labelsieve --version": (LABELSIEVE, ("--version",)),
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def processor_seconds(program: str, arguments: tuple[str, ...]) -> float:
-    """User and system time of one process."""
+    """Return user and system time of one process."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", program, *arguments], check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,4 +1,4 @@
-"""Tables in Markdown whose columns line up."""
+"""Print aligned Markdown tables."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["print_table"]
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under headings; the first column names the row, the others are numbers."""
+    """Print rows under headings. The first column is text, the others are numbers."""
     lines = [list(columns), *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(line[place]) for line in lines) for place in range(len(columns))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(columns))]
     rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
     for line in (lines[0], rule, *lines[1:]):
         cells = (cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
