@@ -29,8 +29,8 @@ print(f"sum of F: best {curve.best}, {curve.enough} are almost as good")
 print(f"evidence: {auto.n_features_} features, with {n_found} of the 10 that matter")
 
 # %%
-# The curve with its spread over the folds. Below it are the same sizes, scored on true labels,
-# which you would not have.
+# The curve with its spread over the folds. Below it are the scores on true labels. In practice,
+# you do not have them.
 
 true_scores = [
     pml_cross_validate(

@@ -125,7 +125,7 @@ def test_the_tour_runs_and_shows_every_display(monkeypatch):
     )
     for name in names:
         assert any(f"{name}(" in text and "image/png" in shown for text, shown in kinds.items()), name
-    for last_line in ("digits", "selector", "issues", "found"):
+    for last_line in ("animals", "selector", "issues", "found"):
         assert any(
             text.splitlines()[-1] == last_line and "text/html" in shown for text, shown in kinds.items()
         ), last_line

@@ -59,6 +59,8 @@ def test_a_wrong_search_index_is_reported(tmp_path, index, fault):
 
 built = pytest.mark.skipif(not (SITE / "index.html").exists(), reason="no site; run make docs")
 
+CODE = ".highlight-python pre, .highlight-Python pre, .highlight-bash pre, .highlight-toml pre"
+
 #: Question of a newcomer -> page that answers it.
 ANSWERS = {
     "which method": "guide/choosing_a_method.html",
@@ -83,7 +85,10 @@ def test_answers_for_newcomers_are_one_click_from_the_first_page(question):
     [
         "index",
         "get_started",
+        "glossary",
         "guide/choosing_a_method",
+        "guide/experiments",
+        "guide/validation",
         "methods/index",
         "results/index",
         "gallery/digits",
@@ -91,11 +96,13 @@ def test_answers_for_newcomers_are_one_click_from_the_first_page(question):
         "api/labelsieve.BaseSelector",
     ],
 )
-def test_a_page_requests_nothing_and_never_scrolls_sideways(open_tab, page, width):  # noqa: F811
+def test_a_page_requests_nothing_and_fits_its_window(open_tab, page, width):  # noqa: F811
     tab = open_tab((SITE / f"{page}.html").as_uri(), width=width)
     assert tab.errors == []
     assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
     assert tab.run("document.documentElement.scrollWidth") <= width
+    if width == 1280:
+        assert tab.run(f"[...document.querySelectorAll('{CODE}')].every((e) => e.scrollWidth <= e.clientWidth)")
     tab.run("[...document.images].forEach((image) => (image.loading = 'eager'))")
     tab.page.wait_for_function(
         "[...document.images].every((image) => image.complete && image.naturalWidth > 0)"

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "docs", "examples", "benchmarks", "tests", ".github")
 ENDINGS = {".py", ".md", ".html", ".js", ".css", ".toml", ".yml", ".ipynb"}
-BUILT = {"_build", "api", "gallery", "methods"}
+BUILT = {"_build", "_extra", "api", "gallery", "methods"}
 
 #: Pattern of the word -> what to write instead.
 WORDS = {
