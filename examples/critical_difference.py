@@ -87,8 +87,8 @@ average = dict(zip(methods, average_ranks(results, "lower"), strict=True))
 print({name: round(float(rank), 2) for name, rank in average.items()})
 
 # %%
-# The diagram of the reports. Bars connect methods that do not differ significantly. With
-# twelve datasets, that is most of them.
+# The diagram of the reports. Bars connect methods that do not differ significantly. With twelve
+# datasets, that is a lot of them.
 
 diagram = draw_cd_diagram(
     average, cd, title="ranking loss, twelve datasets", control="evidence"

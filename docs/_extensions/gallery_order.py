@@ -1,13 +1,13 @@
 """Order the examples for a learner, not by name."""
 
 ORDER = (
-    "digits.py",
     "tagged_text.py",
-    "wide_table.py",
     "wrong_labels.py",
     "automatic_size.py",
     "stability.py",
     "anything_to_find.py",
+    "wide_table.py",
+    "digits.py",
     "noise_models.py",
     "compare_selectors.py",
     "critical_difference.py",

@@ -102,7 +102,9 @@ def test_a_page_requests_nothing_and_fits_its_window(open_tab, page, width):  # 
     assert [url for url in tab.requests if not url.startswith(("file:", "data:"))] == []
     assert tab.run("document.documentElement.scrollWidth") <= width
     if width == 1280:
-        assert tab.run(f"[...document.querySelectorAll('{CODE}')].every((e) => e.scrollWidth <= e.clientWidth)")
+        assert tab.run(
+            f"[...document.querySelectorAll('{CODE}')].every((e) => e.scrollWidth <= e.clientWidth)"
+        )
     tab.run("[...document.images].forEach((image) => (image.loading = 'eager'))")
     tab.page.wait_for_function(
         "[...document.images].every((image) => image.complete && image.naturalWidth > 0)"
