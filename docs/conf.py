@@ -83,4 +83,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"get_started": [], "project/cite": [], "index": []}
+html_sidebars = {"get_started": [], "glossary": [], "project/cite": [], "index": []}

@@ -26,8 +26,9 @@ SUBJECTS = {
     "gardens": "seed soil bulb compost prune blossom hedge shade",
 }
 EVERYDAY = (
-    "the of and a to in is you that it he was for on are as with his they at be this have from or one had "
-    "by word but not what all were we when your can said there use an each which she do how their if will"
+    "the of and a to in is you that it he was for on are as with his they at be this have "
+    "from or one had by word but not what all were we when your can said there use an "
+    "each which she do how their if will"
 ).split()
 
 rng = np.random.default_rng(0)
