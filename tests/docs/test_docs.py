@@ -103,7 +103,7 @@ def test_every_public_name_has_an_example_that_runs():
         "notebook_pages",
     ],
 )
-def test_examples_of_what_writes_pages_run(name):
+def test_examples_of_page_writers_run(name):
     results = doctest.testmod(import_module(name))
     assert results.attempted
     assert not results.failed
@@ -115,7 +115,7 @@ def test_the_gallery_is_in_an_order_for_learning():
     assert len(examples) >= 12
 
 
-def test_the_citation_names_the_version_there_is():
+def test_the_citation_states_the_current_version():
     assert f"version: {labelsieve.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert f"{{{labelsieve.__version__}}}" in (ROOT / "docs" / "project" / "cite.md").read_text(
         encoding="utf-8"
@@ -150,8 +150,8 @@ def test_every_command_and_option_of_the_documents_exists(capsys, page):
         named = words[: 2 if words[0] in ("bench", "datasets") else 1]
         assert main([*named, "--help"]) == 0, command
         options = capsys.readouterr().out.partition("Options:")[2].partition("Examples:")[0]
-        told = re.findall(r"(?<![\w-])--?[a-z][\w-]*", options)
-        assert {word for word in words if word.startswith("-")} <= set(told), command
+        documented = re.findall(r"(?<![\w-])--?[a-z][\w-]*", options)
+        assert {word for word in words if word.startswith("-")} <= set(documented), command
 
 
 @pytest.mark.parametrize(
@@ -159,18 +159,18 @@ def test_every_command_and_option_of_the_documents_exists(capsys, page):
     [*PAGES, ROOT / "CHANGELOG.md", *ROOT.glob("benchmarks/*.md")],
     ids=lambda path: path.name,
 )
-def test_links_and_names_of_the_documents_lead_somewhere(document):
+def test_links_and_method_names_of_the_documents_exist(document):
     text = document.read_text(encoding="utf-8")
     prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     for target in re.findall(r"\]\((?!https?:)([^)#\s]+)[^)]*\)", prose):
         if re.match(r"/|(\.\./)*(gallery|api|methods|notebooks/.+\.md|results/(?!README))", target):
-            continue  # a page that the site makes; its own check follows the link
+            continue  # a generated page, checked by check_site.py
         assert (document.parent / target).exists(), f"{document.name} links to {target}"
     for slug in re.findall(r"--method ([a-z-]+)", text):
         assert slug in METHODS
 
 
-def test_functions_named_beside_the_equations_exist():
+def test_functions_named_next_to_the_equations_exist():
     text = (ROOT / "docs" / "guide" / "pml_fsmir.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:_numerics|methods)(?:\.\w+)+)", text)
     assert named
