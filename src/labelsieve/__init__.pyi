@@ -13,6 +13,8 @@ from ._numerics.result import SolverResult as SolverResult
 from ._numerics.result import iterate as iterate
 from .contract import check_selector as check_selector
 from .inspection.audit import audit as audit
+from .inspection.controlled import ControlledSelection as ControlledSelection
+from .inspection.controlled import controlled_selection as controlled_selection
 from .inspection.displays import ConvergenceDisplay as ConvergenceDisplay
 from .inspection.displays import LabelIssuesDisplay as LabelIssuesDisplay
 from .inspection.displays import RankingDisplay as RankingDisplay

@@ -530,16 +530,27 @@ def _totals(X: Matrix, Y: Matrix, orders: Iterable[np.ndarray], threshold: float
     """Yield the total evidence for the labels with their rows in each of these orders."""
     features, labels = StandardizedFeatures(within_range(X)), LabelScale.learn(Y)
     criterion = Criterion(threshold, ridge=0.0)
-    Y = Y[:, labels.varying]
-    n_samples, n_labels = Y.shape
-    stack = sp.hstack if is_sparse(Y) else np.hstack
-    # Products of several permutations read the features once.
-    n_together = max(1, BUDGET // (max(X.shape) * max(1, n_labels)))
+    for products in permuted_products(features, Y[:, labels.varying], orders):
+        for part in np.moveaxis(products, 1, 0):
+            yield float(criterion.alone(labels.scale_products(part), features.n_samples).sum())
+
+
+def permuted_products(
+    features: StandardizedFeatures, Y: Matrix, orders: Iterable[np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Yield products of features and labels with the rows of the labels in these orders.
+
+    Orders are processed in batches, of shape (n_features, n_orders, n_labels), so that each batch reads the features
+    once.
+    """
+    n_together = max(1, BUDGET // (max(features.X.shape) * max(1, Y.shape[1])))
     waiting = iter(orders)
     while together := list(islice(waiting, n_together)):
-        products = features.products(stack([Y[order] for order in together]))
-        for part in np.split(products, len(together), axis=1):
-            yield float(criterion.alone(labels.scale_products(part), n_samples).sum())
+        if is_sparse(Y):
+            stacked = sp.hstack([Y[order] for order in together])
+        else:
+            stacked = Y[np.column_stack(together)].reshape(len(Y), -1)
+        yield features.products(stacked).reshape(features.X.shape[1], len(together), Y.shape[1])
 
 
 def _selections(selected: Any) -> np.ndarray:
