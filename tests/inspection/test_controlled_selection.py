@@ -44,7 +44,8 @@ def test_the_evidence_of_a_worked_example():
 
 
 def test_sequential_p_values_agree_with_all_orders():
-    X, Y = np.vstack([X6, X6 + [[6, 1, 0]]]), np.vstack([Y6, Y6[::-1]])
+    shifted = X6 + np.array([6, 1, 0])
+    X, Y = np.vstack([X6, shifted]), np.vstack([Y6, Y6[::-1]])
     test = _Test.of(X, Y, np.arange(3))
     rng = np.random.default_rng(0)
     evidence = np.vstack(list(test.evidence(np.arange(3), (rng.permutation(12) for _ in range(100_000)))))
