@@ -8,7 +8,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labelsieve import LabelSupport
 from labelsieve._numerics.batches import batches
-from labelsieve.inspection import _checked as checks_module
+from labelsieve.inspection import _reviews as checks_module
 from labelsieve.inspection._leave_one_out import explain_by_other_labels
 
 X = np.array(
@@ -255,7 +255,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     X, Y = problem(40, 5)
     Y[Y.sum(axis=1) == 0, 0] = 1
     whole = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))
-    parts = ("_leave_one_out", "label_support", "_checked")
+    parts = ("_leave_one_out", "label_support", "_reviews")
     for module in ("_numerics.standardized", *(f"inspection.{part}" for part in parts)):
         monkeypatch.setattr(f"labelsieve.{module}.batches", lambda length, width: batches(length, width, 30))
     small = LabelSupport(each_row_has_truth=True).fit(X, Y, some_checked(Y))

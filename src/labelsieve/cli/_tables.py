@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Console, RenderableType
 
 from labelsieve._text import short
 from labelsieve.cli._console import lay_out
+from labelsieve.inspection.controlled import ControlledSelection
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 
@@ -28,11 +31,21 @@ def ranking_table(
     for name in list(ranking.shown)[: None if console.width >= _TWO_MEASURES_WIDTH else 1]:
         values = [ranking.shown[name][column] for column in listed]
         columns[name] = [_score(value) if name == "score" else f"{value:.1f}" for value in values]
+    if found.controlled is not None:
+        columns |= error_rates(found.controlled, listed)
     if everything:
         columns["selected"] = ["yes" if ranking.places[column] <= ranking.n_kept else "" for column in listed]
     if any(len(found.ranked_columns[column].features) > 1 for column in listed):
         columns["best feature"] = [_best_feature(found, ranking, column) for column in listed]
     return lay_out(console, columns, long=found.unit, bars=ranking.shares[listed].tolist())
+
+
+def error_rates(controlled: ControlledSelection, listed: Sequence[int]) -> dict[str, list[str]]:
+    """Return the p-values and q-values of some columns as texts; "≤" marks upper bounds."""
+    return {
+        name: [f"{'≤ ' if controlled.is_bound[column] else ''}{numbers[column]:.2g}" for column in listed]
+        for name, numbers in (("p", controlled.p_values), ("q", controlled.q_values))
+    }
 
 
 def _score(value: float) -> str:
@@ -55,9 +68,12 @@ def _best_feature(found: Audit, ranking: Ranking, column: int) -> str:
     return short(name.removeprefix(ranked.name).lstrip(":= "))
 
 
-def issues_table(found: Audit, console: Console, n_shown: int) -> RenderableType:
-    """Lay out the labels with the least support and the strongest reason against each."""
-    listed = list(found.issue_records(n_shown))
+def issues_table(found: Audit, console: Console, n_shown: int, *, missing: bool = False) -> RenderableType:
+    """Lay out the labels to review first, with the strongest reason for an error."""
+    explained = found.label_issues
+    assert explained is not None
+    missing = missing or explained.issues.which == "missing"
+    listed = list(found.issue_records(n_shown, missing=missing and explained.missing is not None))
     columns = {
         "row": [short(record["row"]) for record in listed],
         "label": [short(record["label"]) for record in listed],
@@ -66,9 +82,11 @@ def issues_table(found: Audit, console: Console, n_shown: int) -> RenderableType
     columns[measure] = [f"{record[measure]:z.2f}" for record in listed]
     if listed and "wrong" in listed[0]:
         columns["truth"] = ["wrong" if record["wrong"] else "right" for record in listed]
-    reason = "strongest reason against it"
+    reason = f"strongest reason {'for' if missing else 'against'} it"
     columns[reason] = [
         " = ".join(record["reasons"][0][key] for key in ("column", "value")) if record["reasons"] else ""
         for record in listed
     ]
-    return lay_out(console, columns, long=reason, title=f"labels to review first, of {found.n_candidates}")
+    issues = explained.missing.issues if missing and explained.missing is not None else explained.issues
+    title = f"{'absent ' if missing else ''}labels to review first, of {issues.n_labels:,}"
+    return lay_out(console, columns, long=reason, title=title)

@@ -24,7 +24,7 @@ from labelsieve.cli._options import (
     with_data_options,
     write_text,
 )
-from labelsieve.cli._tables import ADVICE, issues_table
+from labelsieve.cli._tables import ADVICE, error_rates, issues_table
 from labelsieve.inspection.audit import audit as audit_dataset
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.review import read_review
@@ -78,7 +78,7 @@ def audit(
         found = audit_dataset(
             dataset,
             n_columns=amount,
-            checked=None if checked is None else read_review(checked, dataset).checked,
+            checked=None if checked is None else read_review(checked, dataset),
             fast=fast,
             random_state=seed,
             progress=status.advance,
@@ -113,6 +113,9 @@ def print_summary(found: Audit, console: Console) -> None:
         "role": first["role"].tolist(),
         "evidence": first["evidence"].map("{:.0f}".format).tolist(),
     }
+    assert found.controlled is not None
+    assert found.ranking is not None
+    columns["q"] = error_rates(found.controlled, found.ranking.order[:_SHOWN])["q"]
     if found.stability is not None:
         n_subsamples = found.stability.n_resamples
         columns["selected"] = [
@@ -123,4 +126,5 @@ def print_summary(found: Audit, console: Console) -> None:
     assert found.label_issues is not None
     if warning is None:
         console.print(issues_table(found, console, _SHOWN), "", sep="\n")
+        console.print(issues_table(found, console, _SHOWN, missing=True), "", sep="\n")
     console.print(found.label_issues.issues.caveat(ADVICE))

@@ -1,9 +1,9 @@
-"""``labelsieve issues``: list the labels most likely to be wrong and write them to a review file."""
+"""``labelsieve issues``: list labels that may be wrong or missing, and write them to a review file."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -12,38 +12,47 @@ from labelsieve._text import count, short
 from labelsieve.cli._console import command_line, lay_out, results
 from labelsieve.cli._options import (
     AsJson,
-    Checked,
     DataOptions,
     Html,
     Quiet,
     check_outputs,
     option,
+    parse_amount,
     reading,
     with_data_options,
     write_text,
 )
 from labelsieve.cli._tables import ADVICE, issues_table
+from labelsieve.inspection._reviews import OPEN, Review
 from labelsieve.inspection.audit import inspect_dataset
-from labelsieve.inspection.label_issues import MIN_REVIEWED, LabelIssues, draw_candidates
+from labelsieve.inspection.guarantees import Correction
+from labelsieve.inspection.label_issues import (
+    MIN_REVIEWED,
+    LabelIssues,
+    draw_candidates,
+    find_label_issues,
+)
 from labelsieve.inspection.result import Audit
-from labelsieve.inspection.review import candidates_to_csv, issues_to_csv, n_verdicts, read_review
-from labelsieve.inspection.wording import headline
-from labelsieve.io import DatasetError
+from labelsieve.inspection.review import issues_to_csv, n_verdicts, read_review, review_to_csv
+from labelsieve.inspection.wording import describe_correction, describe_guarantees, headline
+from labelsieve.io import Dataset, DatasetError
 
 EPILOG = """\
 \b
 Examples:
   labelsieve issues data.csv --labels 'label_*' --id name --html page.html
-  labelsieve issues data.csv --labels 5 --id name --draw 50 -o check.csv
-  labelsieve issues data.csv --labels 5 --checked check.csv -o review.csv
-  labelsieve apply-review data.csv review.csv --labels 5 -o clean.csv
+  labelsieve issues data.csv --labels 5 --draw 50 -o review.csv
+  labelsieve issues data.csv --labels 5 --checked review.csv --remove-at 10% -o all.csv
+  labelsieve issues data.csv --labels 5 --which missing --draw 50 -o missing.csv
+  labelsieve apply-review data.csv all.csv --labels 5 --proposed -o clean.csv
 
-The verdict in a review file is keep, remove or empty. Verdicts on random labels from --draw give unbiased
-probabilities.
+The verdict in a review file is right (the row should have the label), wrong, unsure or empty. Verdicts on all labels
+of a random draw give the number of wrong labels with an interval, and labels that can be removed without review.
 """
 
 _SHOWN, _LABELS_SHOWN = 10, 20
 _PREDICTION = "Prediction options"
+_REVIEW = "Review options"
 
 
 @with_data_options
@@ -51,16 +60,33 @@ def issues(
     data: DataOptions,
     output: Annotated[
         Path | None,
-        option("FILE", "Review file to write: all labels, least supported first.", "--output", "-o"),
+        option("FILE", "Review file to write: all labels, most likely errors first.", "--output", "-o"),
     ] = None,
-    draw: Annotated[int | None, option("N", "Random labels to write instead, e.g. 50.", min=1)] = None,
-    checked: Checked = None,
+    which: Annotated[
+        Literal["wrong", "missing", "both"],
+        option("KIND", "Labels to list: wrong, missing or both. Default: wrong."),
+    ] = "wrong",
     worst: Annotated[
         int | None, option("N", "Number of labels to list. Default: 10.", "--worst", "-n", min=1)
     ] = None,
     html: Html = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
+    draw: Annotated[
+        int | None, option("N", "Random labels to write instead, e.g. 50.", min=1, panel=_REVIEW)
+    ] = None,
+    least_supported: Annotated[
+        str | None, option("SHARE", "Draw from the least supported share, e.g. 20%.", panel=_REVIEW)
+    ] = None,
+    checked: Annotated[Path | None, option("FILE", "Review file with your verdicts.", panel=_REVIEW)] = None,
+    remove_at: Annotated[
+        str | None,
+        option("SHARE", "Propose removals of which at most this share is right.", panel=_REVIEW),
+    ] = None,
+    add_at: Annotated[
+        str | None,
+        option("SHARE", "Propose missing labels of which at most this share is wrong.", panel=_REVIEW),
+    ] = None,
     kernel: Annotated[
         Literal["auto", "linear", "rbf"], option("KERNEL", "Kernel: auto, linear or rbf.", panel=_PREDICTION)
     ] = "auto",
@@ -82,69 +108,139 @@ def issues(
     ] = False,
     seed: Annotated[int, option("N", "Random seed of --draw.", min=0, panel=_PREDICTION)] = 0,
 ) -> None:
-    """List the labels most likely to be wrong.
+    """List labels that may be wrong or missing.
 
     A model of the other rows predicts each label. Support near 1 speaks for a label, support near 0 against
-    it. Flagged labels are more likely wrong than right and have no verdict.
+    it. Flagged labels are more likely errors than not and have no verdict.
     """
-    _check_usage(output, draw, checked, html)
+    share = None if least_supported is None else _fraction(least_supported, "--least-supported")
+    bounds = {
+        kind: None if text is None else _fraction(text, name)
+        for kind, name, text in (("wrong", "--remove-at", remove_at), ("missing", "--add-at", add_at))
+    }
+    _check_usage(output, draw, checked, html, bounds, least_supported)
+    if draw is not None and which == "both":
+        raise typer.BadParameter("must be wrong or missing with --draw, got 'both'", param_hint="--which")
+    kinds = _kinds(which, bounds)
     check_outputs(data, {"--output": output, "--html": html}, reads=[checked])
     data = data.with_id_of(checked)
+    prediction = {"kernel": kernel, "use_labels": use_labels, "each_row_has_truth": each_row_has_truth}
     with reading(data, quiet=quiet) as (dataset, console, status):
+        review = None if checked is None else read_review(checked, dataset)
         if draw is not None:
             assert output is not None  # checked above
-            rows, labels = draw_candidates(dataset.candidates, draw, random_state=seed)
-            write_text(output, candidates_to_csv(rows, labels, dataset))
+            drawn = _draw(dataset, review, which, draw, share, seed, prediction)
+            write_text(output, review_to_csv(drawn, dataset))
             few = (
                 ""
-                if len(rows) >= MIN_REVIEWED
+                if which == "missing" or len(drawn.open) >= MIN_REVIEWED
                 else f" At least {MIN_REVIEWED} verdicts are needed for probabilities."
             )
             console.print(
-                f"wrote {count(len(rows), 'random label')} to {output}. Write keep or remove into the "
+                f"wrote {count(len(drawn.open), 'random label')} to {output}. Write right, wrong or unsure into the "
                 f"verdict column, then pass the file to --checked.{few}"
             )
             return
-        verdicts = None if checked is None else read_review(checked, dataset).checked
-        if verdicts is not None and not len(verdicts[0]):
+        if review is not None and (review.answers == OPEN).all():
             console.print(f"note: {checked} contains no verdicts yet.")
         found = inspect_dataset(
             dataset,
             command="issues",
             check_labels=True,
-            checked=verdicts,
-            label_options={
-                "kernel": kernel,
-                "use_labels": use_labels,
-                "each_row_has_truth": each_row_has_truth,
-                "n_listed": worst,
-            },
+            checked=review,
+            label_options={**prediction, "which": kinds, "n_listed": worst},
             command_line=command_line(),
             progress=status.advance,
         )
-    assert found.label_issues is not None
-    listed = found.label_issues.issues
+        assert found.label_issues is not None
+        listed = found.label_issues.issues
+        corrections = _corrections(listed, bounds)
     console.print(headline(found))
     if output is not None:
-        write_text(output, issues_to_csv(listed, dataset, worst))
+        write_text(output, issues_to_csv(listed, dataset, worst, list(corrections.values())))
     if html is not None:
         write_text(html, found.to_html())
     if as_json:
         typer.echo(found.to_json(n_issues=worst or _SHOWN), nl=False)
     else:
-        _print_tables(found, listed, worst or _SHOWN, results())
+        for part in filter(None, (listed, listed.missing)):
+            _print_tables(found, part, worst or _SHOWN, results(), corrections.get(part.which))
     for written in filter(None, (output, html)):
         console.print(f"wrote {written}")
 
 
-def _check_usage(output: Path | None, draw: int | None, checked: Path | None, html: Path | None) -> None:
+def _kinds(which: str, bounds: dict[str, float | None]) -> str:
+    """Return the kinds of labels to rank: those asked for and those that a bound is about."""
+    kinds = {kind for kind, bound in bounds.items() if bound is not None} | {which}
+    return kinds.pop() if len(kinds) == 1 else "both"
+
+
+def _fraction(text: str, name: str) -> float:
+    """Parse a share such as 10% or 0.1."""
+    amount = parse_amount(text, name)
+    if not isinstance(amount, float) or amount >= 1:
+        raise typer.BadParameter(f"must be a share such as 10%, got {text!r}", param_hint=name)
+    return amount
+
+
+def _draw(
+    dataset: Dataset,
+    review: Review | None,
+    which: str,
+    n: int,
+    share: float | None,
+    seed: int,
+    prediction: dict[str, Any],
+) -> Review:
+    """Draw labels to review; a first draw from all candidates does not need their support."""
+    if review is None and which == "wrong" and share is None:
+        return Review.of_draw(*draw_candidates(dataset.candidates, n, random_state=seed))
+    issues = find_label_issues(
+        dataset.X,
+        dataset.candidates,
+        which=which,
+        checked=review,
+        label_names=dataset.label_names,
+        row_ids=range(dataset.X.shape[0]),
+        **prediction,
+    )
+    return issues.draw(n, least_supported=share or 1.0, random_state=seed)
+
+
+def _corrections(issues: LabelIssues, bounds: dict[str, float | None]) -> dict[str, Correction]:
+    """Compute the corrections within the bounds, by kind."""
+    found = {}
+    for part in filter(None, (issues, issues.missing)):
+        bound = bounds[part.which]
+        if bound is not None:
+            found[part.which] = part.removable(bound) if part.which == "wrong" else part.addable(bound)
+    return found
+
+
+def _check_usage(
+    output: Path | None,
+    draw: int | None,
+    checked: Path | None,
+    html: Path | None,
+    bounds: dict[str, float | None],
+    least_supported: str | None,
+) -> None:
     """Reject options that exclude each other, and an output file that contains verdicts."""
     if draw is not None:
-        for option, value in {"--html": html, "--checked": checked}.items():
+        for option, value in {
+            "--html": html,
+            "--remove-at": bounds["wrong"],
+            "--add-at": bounds["missing"],
+        }.items():
             if value is not None:
                 raise typer.BadParameter(f"cannot be combined with {option}", param_hint="--draw")
         if output is None:
             raise typer.BadParameter("needs --output", param_hint="--draw")
+    elif least_supported is not None:
+        raise typer.BadParameter("needs --draw", param_hint="--least-supported")
+    for option, kind in {"--remove-at": "wrong", "--add-at": "missing"}.items():
+        if bounds[kind] is not None and checked is None:
+            raise typer.BadParameter("needs --checked", param_hint=option)
     if output is None:
         return
     if output.suffix.lower() != ".csv":
@@ -157,18 +253,32 @@ def _check_usage(output: Path | None, draw: int | None, checked: Path | None, ht
         )
 
 
-def _print_tables(found: Audit, issues: LabelIssues, n_shown: int, console: Console) -> None:
-    """Print the least supported labels without a verdict and a summary by label."""
-    console.print(issues_table(found, console, n_shown), "", sep="\n")
-    every = found.labels.sort_values("n_flagged", ascending=False, kind="stable")
+def _print_tables(
+    found: Audit, issues: LabelIssues, n_shown: int, console: Console, correction: Correction | None
+) -> None:
+    """Print the labels to review first, a summary by label, and what the reviewed labels promise."""
+    is_missing = issues.which == "missing"
+    console.print(issues_table(found, console, n_shown, missing=is_missing), "", sep="\n")
+    by_label = issues.label_summary()
+    every = by_label.sort_values("n_flagged", ascending=False, kind="stable")
     first = every.head(_LABELS_SHOWN)
-    columns = {
-        "label": first["label"].map(short).tolist(),
-        "rows": first["n_candidates"].tolist(),
-        "flagged": first["n_flagged"].tolist(),
-    }
-    if issues.has_probabilities:
+    columns = {"label": first["label"].map(short).tolist()}
+    if not is_missing:
+        columns["rows"] = first["n_candidates"].tolist()
+    columns["flagged"] = first["n_flagged"].tolist()
+    if "share_wrong" in first:
         columns["estimated wrong"] = first["share_wrong"].map("{:.0%}".format).tolist()
+    if "low" in first:
+        columns["95% interval"] = [
+            "" if low != low else f"{low:.0%} to {high:.0%}"
+            for low, high in zip(first["low"], first["high"], strict=True)
+        ]
     title = "labels" if len(every) <= _LABELS_SHOWN else f"{_LABELS_SHOWN} of {len(every)} labels"
     console.print(lay_out(console, columns, long="label", title=title), "", sep="\n")
-    console.print(issues.caveat(ADVICE))
+    for text in (
+        describe_guarantees(issues),
+        "" if correction is None else describe_correction(issues, correction),
+        issues.caveat(ADVICE),
+    ):
+        if text:
+            console.print(text)

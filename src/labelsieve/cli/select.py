@@ -76,6 +76,10 @@ def select(
         str, option("NAME", "Method (see labelsieve methods).", "--method", "-m")
     ] = DEFAULT_METHOD,
     stability: Annotated[int, option("N", "Number of subsamples for a stability check, e.g. 30.", min=0)] = 0,
+    fdr: Annotated[
+        float | None,
+        option("SHARE", "Test each column; bound on the share of wrong columns, e.g. 0.1."),
+    ] = None,
     check_labels: Annotated[
         bool, typer.Option("--check-labels", help="Also list the labels most likely to be wrong.")
     ] = False,
@@ -111,11 +115,14 @@ def select(
     selector = _selector(method, parameters or [], features)
     if stability == 1:
         raise typer.BadParameter("must be 0 or at least 2, got 1", param_hint="--stability")
+    if fdr is not None and not 0 < fdr < 1:
+        raise typer.BadParameter(f"must be between 0 and 1, got {fdr:g}", param_hint="--fdr")
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else _parse_rows(chunk_rows)
     if chunks is not None:
         needs_rows = {
             "--stability": stability,
+            "--fdr": fdr,
             "--html": html,
             "--check-labels": check_labels,
             "--write-data": data_copy,
@@ -142,6 +149,7 @@ def select(
             n_columns=_AUTOMATIC if choose_size else None,
             n_permutations=N_PERMUTATIONS if chunks is None else 0,
             n_resamples=stability,
+            fdr=fdr,
             check_labels=check_labels,
             command_line=command_line(),
             progress=status.advance,
@@ -275,6 +283,8 @@ def _formatted(found: Audit, ranking: Ranking, ending: str, everything: bool, co
         return csv_text(shown.map(lambda cell: "; ".join(cell) if isinstance(cell, list) else cell))
     with console.capture() as captured:
         console.print(ranking_table(found, ranking, console, everything=everything), "", sep="\n")
+        if found.controlled is not None:
+            console.print(found.controlled.summary(), "", sep="\n")
         if found.size_curve is not None:
             _, size, *_ = answers(found)
             console.print(_size_table(found, found.size_curve, console), "", size.plain, "", sep="\n")

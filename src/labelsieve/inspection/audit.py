@@ -15,10 +15,12 @@ from labelsieve import __version__
 from labelsieve._base import BaseSelector, as_generator, check_count, count_selected
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._text import one_line
+from labelsieve.inspection.controlled import controlled_selection
 from labelsieve.inspection.explanations import explain_label_issues
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
+from labelsieve.inspection.review import is_cleaned
 from labelsieve.inspection.size_choice import choose_size
 from labelsieve.inspection.stability import (
     evidence_test,
@@ -35,6 +37,13 @@ from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
 #: Number of subsamples, random column orders and label permutations. Large tables use only 39 permutations.
 SETTINGS: dict[str, Any] = {"n_resamples": 30, "n_random": 6, "n_permutations": 199}
 FAST_SETTINGS: dict[str, Any] = {"n_resamples": 10, "n_random": 2, "n_permutations": 39}
+#: Bound on the false discovery rate of the columns in an audit.
+FDR = 0.1
+#: Warning about q-values of labels that were corrected with the help of the columns.
+CLEANED = (
+    "The labels of this file were corrected with the help of its columns, so the q-values do not bound the false "
+    "discovery rate. Test the labels as they were collected."
+)
 #: Product of feature entries and labels above which permutations are slow.
 _LARGE_PRODUCT = 2e8
 _N_FOLDS = 5
@@ -67,8 +76,8 @@ def audit(
         Not needed if `data` contains the labels.
     n_columns : int, float or None, default=None
         Number of columns to keep: an int, a fraction in (0, 1], or None to choose it by cross-validation.
-    checked : tuple of (rows, labels, answers) or None, default=None
-        Reviewed candidates, as in `find_label_issues`. With at least 50 of them, probabilities are shown.
+    checked : Review, tuple of (rows, labels, answers) or None, default=None
+        Reviewed labels, as in `find_label_issues`. With at least 50 of them, probabilities are shown.
     fast : bool, default=False
         If True, use 10 instead of 30 subsamples, 39 instead of 199 permutations and 2 instead of 6 random orders.
     random_state : int, default=0
@@ -107,8 +116,10 @@ def audit(
         EvidenceSelector(random_state=random_state),
         n_columns="auto" if n_columns is None else n_columns,
         with_sizes=True,
+        fdr=FDR,
         check_labels=True,
         checked=checked,
+        label_options={"which": "both"},
         random_state=random_state,
         progress=progress,
         command_line=command_line,
@@ -142,6 +153,7 @@ def inspect_dataset(
     n_random: int = 0,
     n_permutations: int = 0,
     n_resamples: int = 0,
+    fdr: float | None = None,
     check_labels: bool = False,
     checked: Any = None,
     label_options: Mapping[str, Any] | None = None,
@@ -155,11 +167,12 @@ def inspect_dataset(
     are read in blocks can only be ranked. `n_columns` is a number or fraction of columns, "auto" for the number with
     the best precision on held-out rows, or None for that of the selector. The size curve is computed for "auto" or if
     `with_sizes` is true. `n_random`, `n_permutations` and `n_resamples` are the numbers of random column orders,
-    permutations and subsamples. `checked` and `label_options` are passed to `find_label_issues`.
+    permutations and subsamples. With `fdr`, columns get p-values and q-values. `checked` and `label_options` are passed
+    to `find_label_issues`.
     """
     n_folds = min(_N_FOLDS, dataset.X.shape[0] // 2) if with_sizes or n_columns == "auto" else 0
-    n_steps = (selector is not None) + n_folds + (n_permutations > 0) + check_labels + n_resamples
-    step = _Steps(n_steps, progress)
+    n_steps = (selector is not None) + n_folds + (n_permutations > 0) + (fdr is not None) + check_labels
+    step = _Steps(n_steps + n_resamples, progress)
     parts: dict[str, Any] = {}
     settings: dict[str, str] = {}
     with _record_warnings() as caught:
@@ -181,6 +194,17 @@ def inspect_dataset(
                         X, Y, n_permutations=n_permutations, random_state=random_state
                     )
                 settings["Permutations"] = str(len(parts["evidence_test"].permuted))
+            if fdr is not None:
+                step("testing the columns")
+                parts["controlled"] = controlled_selection(
+                    dataset.X,
+                    dataset.candidates,
+                    fdr=fdr,
+                    groups=dataset.column_of,
+                    random_state=random_state,
+                )
+                if is_cleaned(dataset):
+                    warnings.warn(CLEANED, UserWarning, stacklevel=2)
             samples = subsamples(dataset.X.shape[0], n_resamples, as_generator(random_state))
             if command == "audit" and n_resamples and not have_candidates(dataset.candidates, samples):
                 n_resamples = 0

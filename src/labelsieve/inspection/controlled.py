@@ -54,6 +54,8 @@ class ControlledSelection:
         Number of permutations of the labels.
     n_products : float
         Cost in products of all features with all labels.
+    is_bound : ndarray of bool of shape (n_columns,)
+        True if the p-value of a column is an upper bound, because the search ended before it was exact.
     is_settled : bool
         True if more permutations cannot change the list. A list that is not settled might grow.
 
@@ -61,7 +63,7 @@ class ControlledSelection:
     --------
     >>> found = ControlledSelection(
     ...     np.array(["a", "b"]), 0.1, "positive", np.array([0.01, 0.5]), np.array([0.02, 0.5]), np.array([30.0, 1.0]),
-    ...     1000, 400.0, True,
+    ...     1000, 400.0, np.array([True, False]), True,
     ... )
     >>> found.names[found.selected]
     array(['a'], dtype='<U1')
@@ -75,6 +77,7 @@ class ControlledSelection:
     statistic: np.ndarray
     n_permutations: int
     n_products: float
+    is_bound: np.ndarray
     is_settled: bool
 
     @property
@@ -222,6 +225,7 @@ def controlled_selection(
         test.observed,
         found.n_permutations,
         found.n_products,
+        found.is_bound,
         found.is_settled,
     )
 
@@ -231,6 +235,7 @@ class _Progress:
     """State of the search."""
 
     p_values: np.ndarray
+    is_bound: np.ndarray
     n_permutations: int = 0
     n_products: float = 1.0
     is_settled: bool = False
@@ -289,7 +294,7 @@ class _Test:
         max_products = max(200 * n_needed, round(20 * n_needed / level))
         n_pairs = np.bincount(self.group) * len(self.labels_scale)
         limit = self.observed * (1 - _RELATIVE_ROUNDING) - _ROUNDING * n_pairs
-        state = _Progress(np.ones(n_columns))
+        state = _Progress(np.ones(n_columns), np.zeros(n_columns, dtype=bool))
         n_reached = np.zeros(n_columns, dtype=int)
         by_column = np.argsort(self.group, kind="stable")
         # A column without evidence does not vary; its p-value is 1.
@@ -320,6 +325,7 @@ class _Test:
             state.is_settled = bool((state.p_values[running] <= cut).all())
             if progress is not None:
                 progress(min(round(state.n_products), max_products), max_products)
+        state.is_bound[running] = True
         state.is_settled |= not len(running)
         return state
 

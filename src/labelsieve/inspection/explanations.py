@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import Matrix, dense
 from labelsieve.inspection._leave_one_out import LeaveOneOut
-from labelsieve.inspection.label_issues import LabelIssues, rank_candidates
+from labelsieve.inspection.label_issues import LabelIssues, rank_labels
 from labelsieve.inspection.label_support import LabelSupport, varying_labels
 from labelsieve.io import Dataset
 
@@ -27,11 +28,11 @@ _LISTED_FACTOR, _LEAST_LISTED = 2, 200
 class Reasons:
     """Parts of the support of the listed candidates: ``base + effects of all columns + curved + labels = support``."""
 
-    #: The columns that lower the support most, strongest first, of shape (n_listed, n_reasons).
+    #: Columns that lower the support most, or raise it most for missing labels, of shape (n_listed, n_reasons).
     columns: np.ndarray
-    #: The feature of each column with the largest share in its effect.
+    #: Feature of each column with the largest share in its effect.
     features: np.ndarray
-    #: Effects of these columns on the support; positive if nothing lowers it.
+    #: Effects of these columns on the support.
     effects: np.ndarray
     #: Effect of all other columns.
     others: np.ndarray
@@ -61,6 +62,8 @@ class ExplainedIssues:
     kernel: str | None
     #: The regression in words.
     model: str
+    #: Absent labels that may be missing, if they were asked for.
+    missing: ExplainedIssues | None = None
 
     def __repr__(self) -> str:
         return f"ExplainedIssues({self.issues!r}, {len(self.listed)} listed, {self.n_flagged} flagged)"
@@ -72,21 +75,33 @@ class _ExplainedSupport(LabelSupport):
     def _regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
         if self.kernel == "rbf":  # the reasons are those of the linear regression
             self._linear_regression(X, Y)
-        return super()._regression(X, Y)
+        self.chosen_ = super()._regression(X, Y)
+        return self.chosen_
 
     def _linear_regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
         self.linear_, self.asked_ = super()._linear_regression(X, Y), X
         return self.linear_
 
-    def from_features(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return what the features alone predict for some candidates; `labels` counts those that vary."""
+    def from_features(self, rows: np.ndarray, labels: np.ndarray, *, are_absent: bool) -> np.ndarray:
+        """Return what the features alone predict for some labels; `labels` counts those that vary."""
+        if are_absent:
+            return -self._residuals[rows, labels]
         assert self._candidates is not None  # some label varies
         found: np.ndarray = self._candidates.feature_support[self._candidates.positions(rows, labels)]
         return found
 
+    @cached_property
+    def _residuals(self) -> np.ndarray:
+        return self.chosen_.residuals()
+
 
 def explain_label_issues(
-    dataset: Dataset, *, checked: Any = None, n_listed: int | None = None, **options: Any
+    dataset: Dataset,
+    *,
+    checked: Any = None,
+    n_listed: int | None = None,
+    which: str = "wrong",
+    **options: Any,
 ) -> ExplainedIssues:
     """Find label issues as `find_label_issues` does, and explain at least the first `n_listed` of them by columns.
 
@@ -94,28 +109,33 @@ def explain_label_issues(
     """
     X, Y = dataset.X, dataset.candidates
     model = _ExplainedSupport(**options).fit(X, Y, checked)
-    issues = rank_candidates(model, label_names=dataset.label_names, row_ids=dataset.row_ids)
-    n_flagged = int(issues.label_summary()["n_flagged"].sum())
-    listed = issues.unchecked[
-        : max(min(_MOST_LISTED, max(_LISTED_FACTOR * n_flagged, _LEAST_LISTED)), n_listed or 0)
-    ]
-    column_of = np.searchsorted(dataset.ranked, dataset.column_of)
-    return ExplainedIssues(
-        issues=issues,
-        listed=listed,
-        n_flagged=min(n_flagged, len(listed)),
-        reasons=_reasons(model, issues, listed, Y, column_of),
-        auc=_areas(model.support_, Y),
-        kernel=model.kernel_,
-        model=_in_words(model),
-    )
+    found = rank_labels(model, which=which, label_names=dataset.label_names, row_ids=dataset.row_ids)
+    auc, column_of = _areas(model.support_, Y), np.searchsorted(dataset.ranked, dataset.column_of)
+
+    def explained(issues: LabelIssues, missing: ExplainedIssues | None = None) -> ExplainedIssues:
+        n_flagged = int(issues.is_flagged.sum())
+        most = max(min(_MOST_LISTED, max(_LISTED_FACTOR * n_flagged, _LEAST_LISTED)), n_listed or 0)
+        listed = issues.unchecked[:most]
+        return ExplainedIssues(
+            issues=issues,
+            listed=listed,
+            n_flagged=min(n_flagged, len(listed)),
+            reasons=_reasons(model, issues, listed, Y, column_of),
+            auc=auc,
+            kernel=model.kernel_,
+            model=_in_words(model),
+            missing=missing,
+        )
+
+    return explained(found, None if found.missing is None else explained(found.missing))
 
 
 def _reasons(
     model: _ExplainedSupport, issues: LabelIssues, listed: np.ndarray, Y: Matrix, column_of: np.ndarray
 ) -> Reasons:
-    """Split the support of some candidates into the effects of columns and other labels."""
+    """Split the support of some labels into the effects of columns and other labels."""
     rows, labels, n_listed = issues.rows[listed], issues.labels[listed], len(listed)
+    are_absent = issues.which == "missing"
     varies = varying_labels(Y)
     is_estimated = model.kernel_ is not None  # else every label is its own support
     explained = np.flatnonzero(varies[labels] & is_estimated)
@@ -134,18 +154,20 @@ def _reasons(
     starts = np.cumsum(counts) - counts
     for block in batches(len(explained), max(4 * len(column_of), 1)):
         places = explained[block]
-        from_features = model.from_features(rows[places], position[labels[places]])
+        from_features = model.from_features(rows[places], position[labels[places]], are_absent=are_absent)
         mean, of_features = model.linear_.effects(model.asked_, rows[places], position[labels[places]])
         grouped = of_features[:, by_column]
         of_columns = np.add.reduceat(grouped, starts, axis=1)
+        # Low effects speak against a candidate, high ones for a missing label.
+        against = -1 if are_absent else 1
         # Rounded, so that equal columns come in the order of the table.
-        strongest = np.argsort(np.round(of_columns, 9), axis=1, kind="stable")[:, :n_reasons]
+        strongest = np.argsort(against * np.round(of_columns, 9), axis=1, kind="stable")[:, :n_reasons]
         columns[places] = distinct[strongest]
         effects[places] = np.take_along_axis(of_columns, strongest, axis=1)
         for at, place in enumerate(places):
             for number, column in enumerate(strongest[at]):
                 own = slice(starts[column], starts[column] + counts[column])
-                features[place, number] = asked[by_column[own][np.argmin(grouped[at, own])]]
+                features[place, number] = asked[by_column[own][np.argmin(against * grouped[at, own])]]
         total = of_columns.sum(axis=1)
         others[places] = total - effects[places].sum(axis=1)
         base[places] = mean

@@ -135,13 +135,13 @@ def hypergeometric_interval(n_errors: int, n_reviewed: int, n_labels: int, level
 
     fewest, most = n_errors, n_labels - (n_reviewed - n_errors)
     lower = first(fewest, most, lambda k: stats.hypergeom.sf(n_errors - 1, n_labels, k, n_reviewed) > tail)
-    beyond = first(
-        fewest, most + 1, lambda k: stats.hypergeom.cdf(n_errors, n_labels, k, n_reviewed) <= tail
-    )
+    beyond = first(fewest, most + 1, lambda k: stats.hypergeom.cdf(n_errors, n_labels, k, n_reviewed) <= tail)
     return lower, max(beyond - 1, lower)
 
 
-def exact_interval(n_errors: int, n_unsure: int, n_reviewed: int, n_labels: int, level: float) -> ErrorInterval:
+def exact_interval(
+    n_errors: int, n_unsure: int, n_reviewed: int, n_labels: int, level: float
+) -> ErrorInterval:
     """Return the exact interval; unsure verdicts widen it."""
     n_low, _ = hypergeometric_interval(n_errors, n_reviewed, n_labels, level)
     _, n_high = hypergeometric_interval(n_errors + n_unsure, n_reviewed, n_labels, level)
@@ -169,7 +169,14 @@ def assisted_interval(
 
 
 def _interval(
-    n_errors: int, n_unsure: int, n_reviewed: int, n_labels: int, n_low: int, n_high: int, level: float, method: str
+    n_errors: int,
+    n_unsure: int,
+    n_reviewed: int,
+    n_labels: int,
+    n_low: int,
+    n_high: int,
+    level: float,
+    method: str,
 ) -> ErrorInterval:
     share = n_errors / max(n_reviewed - n_unsure, 1)
     return ErrorInterval(

@@ -1,19 +1,37 @@
-"""Candidate labels of a dataset, those most likely to be wrong first."""
+"""Wrong and missing labels of a dataset, the most likely ones first."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from pandas import DataFrame
+from scipy.stats import rankdata
 
 from labelsieve._base import as_generator, binarize_tags, check_candidates, check_count, reject_lazy
+from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import check_structure, is_sparse
 from labelsieve._text import html_table, one_line
-from labelsieve.inspection.label_support import LabelSupport, candidate_indices, varying_labels
+from labelsieve.inspection._reviews import OPEN, RIGHT, UNSURE, WRONG, Draw, Review, fit_reviewed
+from labelsieve.inspection.guarantees import (
+    FEWEST_REVIEWS,
+    Correction,
+    ErrorInterval,
+    ListAudit,
+    assisted_interval,
+    audit_list,
+    correctable,
+    exact_interval,
+)
+from labelsieve.inspection.label_support import (
+    LabelSupport,
+    candidate_indices,
+    is_unlikely_random,
+    varying_labels,
+)
 
 __all__ = [
     "MIN_REVIEWED",
@@ -25,7 +43,20 @@ __all__ = [
 MIN_REVIEWED = 50
 """Number of reviewed candidates required to show probabilities; also the default of `draw_candidates`."""
 
+DEFAULT_SUGGESTED = 500
+"""Number of absent labels with the most support that a draw of missing labels is from."""
+
 _ROWS_IN_NOTEBOOK = 10
+#: Absent labels that are kept, those with the most support.
+_MOST_SUGGESTED = 10_000
+#: Support of an absent label that is flagged.
+_FLAGGED_SUPPORT = 0.5
+#: Fewest reviews of a label that give an interval.
+_FEWEST_OF_LABEL = 5
+#: Words for the codes of verdicts.
+VERDICTS = {RIGHT: "right", WRONG: "wrong", UNSURE: "unsure", OPEN: ""}
+#: From this number of reviews, half of them estimate probabilities, which rank better than the support.
+_ENOUGH_TO_SPLIT = 200
 
 _ADVICE = (
     f"For probabilities, review {MIN_REVIEWED} candidates from draw_candidates and pass them as checked."
@@ -34,7 +65,9 @@ _ADVICE = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LabelIssues:
-    """Candidate labels ranked by `find_label_issues`, those most likely to be wrong first.
+    """Labels ranked by `find_label_issues`, the most likely errors first.
+
+    They are candidates that may be wrong or, if `which` is "missing", labels that a row does not have but may need.
 
     Attributes
     ----------
@@ -46,15 +79,24 @@ class LabelIssues:
         Estimated probability that a candidate is right; None if no candidates were reviewed.
     n_checked : int
         Number of reviewed candidates.
-    rows, labels : ndarray of shape (n_candidates,)
-        Row and label indices of the candidates, worst first. They are sorted by probability if candidates were
-        reviewed, otherwise by support.
-    answers : ndarray of shape (n_candidates,)
-        Verdicts in the same order: 1 for right, 0 for wrong, -1 if not reviewed.
+    rows, labels : ndarray of int
+        Row and label indices, most likely errors first. Candidates are sorted by probability if some were reviewed,
+        otherwise by support. Of the absent labels, the 10,000 with the most support are listed.
+    answers : ndarray of int
+        Verdicts in the same order: 1 if the label is right for the row, 0 if it is wrong, 2 if the reviewer was unsure,
+        -1 if it was not reviewed.
     label_names : tuple of str
         Names of the labels.
     row_ids : tuple
         Names of the rows.
+    which : {"wrong", "missing"}
+        Kind of errors.
+    n_labels : int
+        Number of labels that are ranked: all candidates, or all absent labels.
+    review : Review or None
+        Reviewed labels.
+    missing : LabelIssues or None
+        Absent labels, if `find_label_issues` ranked both kinds.
 
     Examples
     --------
@@ -76,11 +118,16 @@ class LabelIssues:
     answers: np.ndarray
     label_names: tuple[str, ...]
     row_ids: tuple[Hashable, ...]
+    which: str
+    n_labels: int
+    review: Review | None
+    missing: LabelIssues | None
+    _model: LabelSupport
 
     @property
     def n_candidates(self) -> int:
-        """Number of candidates."""
-        return len(self.rows)
+        """Number of candidates, or of absent labels if `which` is "missing"."""
+        return self.n_labels
 
     @property
     def has_probabilities(self) -> bool:
@@ -101,28 +148,41 @@ class LabelIssues:
 
     @property
     def percentiles(self) -> np.ndarray:
-        """Rank of each candidate as a percentage of the number of candidates."""
-        return 100 * np.arange(1, self.n_candidates + 1) / self.n_candidates
+        """Rank of each label as a percentage of the number of labels."""
+        return 100 * np.arange(1, len(self.rows) + 1) / self.n_labels
 
     @property
     def unchecked(self) -> np.ndarray:
-        """Positions in `rows` of the candidates that were not reviewed."""
-        return np.flatnonzero(self.answers < 0)
+        """Positions in `rows` of the labels that were not reviewed."""
+        return np.flatnonzero(self.answers == OPEN)
+
+    @property
+    def is_flagged(self) -> np.ndarray:
+        """Mask of the labels that are more likely errors than not and have no verdict."""
+        if self.which == "missing":
+            is_error = self.support[self.rows, self.labels] >= _FLAGGED_SUPPORT
+        else:
+            scores = self.confidence if self.shown_probability is None else self.shown_probability
+            is_error = scores[self.rows, self.labels] < 0.5
+        mask: np.ndarray = is_error & (self.answers == OPEN)
+        return mask
 
     def to_frame(self) -> DataFrame:
-        """Return a DataFrame with one row per candidate, worst first.
+        """Return a DataFrame with one row per label, most likely errors first.
 
         Returns
         -------
         DataFrame
-            Columns ``row`` (row id), ``label``, ``rank``, ``least_supported_percent`` (see `percentiles`),
-            ``support``, ``probability`` (if at least 50 candidates were reviewed) and ``verdict`` ("keep", "remove"
-            or "").
+            Columns ``row`` (row id), ``label``, ``issue`` ("wrong" or "missing"), ``rank``,
+            ``least_supported_percent`` (see `percentiles`), ``support``, ``probability`` (with at least 50 reviewed
+            candidates) and ``verdict`` ("right", "wrong", "unsure" or ""). A missing label is right if the row should
+            have it.
         """
         columns: dict[str, Any] = {
             "row": [self.row_ids[row] for row in self.rows],
             "label": [self.label_names[label] for label in self.labels],
-            "rank": np.arange(1, self.n_candidates + 1),
+            "issue": self.which,
+            "rank": np.arange(1, len(self.rows) + 1),
             "least_supported_percent": self.percentiles,
             "support": self.support[self.rows, self.labels],
         }
@@ -132,34 +192,326 @@ class LabelIssues:
         return DataFrame(columns)
 
     def label_summary(self) -> DataFrame:
-        """Return a DataFrame with one row per label that has candidates, in column order.
+        """Return a DataFrame with one row per label, in column order.
 
         Returns
         -------
         DataFrame
             Columns ``label``, ``n_candidates``, ``n_flagged`` and, if at least 50 candidates were reviewed,
-            ``share_wrong`` (estimated fraction of wrong candidates). Flagged candidates have no verdict and look more
-            likely wrong than right. Their number is not an error count.
+            ``share_wrong`` (estimated fraction of wrong candidates). A complete random draw of candidates adds ``low``
+            and ``high``, the 95 % interval of that fraction for labels with at least 5 reviews, otherwise nan. Flagged
+            labels have no verdict and are more likely errors than not. Their number is not an error count.
         """
-        scores = self.confidence if self.shown_probability is None else self.shown_probability
-        probability_right = scores[self.rows, self.labels]
-        n_labels, is_flagged = len(self.label_names), (probability_right < 0.5) & (self.answers < 0)
-        summary = DataFrame(
-            {
-                "label": self.label_names,
-                "n_candidates": np.bincount(self.labels, minlength=n_labels),
-                "n_flagged": np.bincount(self.labels[is_flagged], minlength=n_labels),
-            }
-        )
+        n_labels = len(self.label_names)
+        listed = np.bincount(self.labels, minlength=n_labels)
+        flagged = np.bincount(self.labels[self.is_flagged], minlength=n_labels)
+        found = {"label": self.label_names, "n_candidates": listed, "n_flagged": flagged}
+        if self.which == "missing":
+            del found["n_candidates"]
+            return DataFrame(found)
         if self.has_probabilities:
-            n_wrong = np.bincount(self.labels, 1 - probability_right, n_labels)
-            summary["share_wrong"] = n_wrong / summary["n_candidates"]
-        return summary[summary["n_candidates"] > 0].reset_index(drop=True)
+            assert self.probability is not None
+            n_wrong = np.bincount(self.labels, 1 - self.probability[self.rows, self.labels], n_labels)
+            found["share_wrong"] = np.divide(n_wrong, listed, out=np.zeros(n_labels), where=listed > 0)
+        draw = self.complete_draw(of_all=True)
+        if draw is not None:
+            found |= self._intervals_of_labels(draw)
+        return DataFrame(found)[listed > 0].reset_index(drop=True)
 
     def verdicts(self) -> list[str]:
-        """Return the verdict on each candidate, in rank order: "keep", "remove" or ""."""
-        words = {1: "keep", 0: "remove", -1: ""}
-        return [words[int(answer)] for answer in self.answers]
+        """Return the verdict on each label, in rank order: "right", "wrong", "unsure" or ""."""
+        return [VERDICTS[int(answer)] for answer in self.answers]
+
+    # Guarantees
+
+    def complete_draw(self, *, of_all: bool = False) -> Draw | None:
+        """Return the last random draw of this kind whose labels all have a verdict, or None.
+
+        If `of_all`, return the first that is from all candidates.
+        """
+        if self.review is None:
+            return None
+        found = [
+            draw
+            for draw in self.review.draws
+            if draw.which == self.which and self.review.is_complete(draw) and (draw.is_of_all or not of_all)
+        ]
+        return None if not found else found[0] if of_all else found[-1]
+
+    def error_interval(self, *, level: float = 0.95, method: str = "exact") -> ErrorInterval:
+        """Return the number of wrong (or missing) labels with a confidence interval.
+
+        It is about all candidates, or about the absent labels that the draw was from. The interval holds the true
+        number in at least 95 % of all draws if the verdicts are correct.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level, in (0, 1).
+        method : {"exact", "assisted"}, default="exact"
+            "exact" uses the verdicts only. "assisted" also uses the support, which makes the interval about 13 %
+            narrower on average. It is not exact, but held its level in our simulations.
+
+        Returns
+        -------
+        ErrorInterval
+            Estimate and interval.
+        """
+        _check_open_interval(level, "level", 0.95)
+        if method not in ("exact", "assisted"):
+            raise ValueError(f"method must be 'exact' or 'assisted', got {method!r}.")
+        drawn = self._drawn(self._needed_draw(of_all=self.which == "wrong"))
+        is_unsure = drawn.answers == UNSURE
+        if method == "exact":
+            return exact_interval(
+                int(drawn.is_error.sum()), int(is_unsure.sum()), len(drawn.positions), len(drawn.score), level
+            )
+        rank = rankdata(drawn.score) - 1
+        guess = 1 - rank / len(rank)
+        return assisted_interval(drawn.is_error, is_unsure, guess, drawn.positions, level)
+
+    def removable(self, alpha: float = 0.1) -> Correction:
+        """Return candidates that can be removed without review.
+
+        On average over random draws, at most `alpha` of the removed candidates are right. This holds for any noise and
+        any quality of the support, if the verdicts are correct.
+
+        Parameters
+        ----------
+        alpha : float, default=0.1
+            Bound on the expected share of right candidates among those removed, in (0, 1).
+
+        Returns
+        -------
+        Correction
+            Row and label indices. It is empty if the reviews do not allow any removal.
+        """
+        if self.which == "missing":
+            raise ValueError("removable needs candidates, got missing labels. Call addable.")
+        return self._correctable(alpha)
+
+    def addable(self, alpha: float = 0.2) -> Correction:
+        """Return missing labels that can be added without review.
+
+        On average over random draws, at most `alpha` of the added labels are wrong.
+
+        Parameters
+        ----------
+        alpha : float, default=0.2
+            Bound on the expected share of wrong labels among those added, in (0, 1).
+
+        Returns
+        -------
+        Correction
+            Row and label indices. It is empty if the reviews do not allow any addition.
+        """
+        if self.which == "wrong":
+            raise ValueError(
+                "addable needs missing labels, got candidates. Call find_label_issues(which='missing')."
+            )
+        return self._correctable(alpha)
+
+    def audit_list(self, alpha: float = 0.1, delta: float = 0.05) -> ListAudit:
+        """Test whether nearly all labels are errors in the list that the last complete draw is from.
+
+        Parameters
+        ----------
+        alpha : float, default=0.1
+            Largest share of labels in the list that may be no errors, reviewed ones aside, in (0, 1).
+        delta : float, default=0.05
+            Risk that a list with a larger share passes, in (0, 1).
+
+        Returns
+        -------
+        ListAudit
+            The result, and how many labels without error are allowed among the reviewed ones.
+        """
+        _check_open_interval(alpha, "alpha", 0.1)
+        _check_open_interval(delta, "delta", 0.05)
+        drawn = self._drawn(self._needed_draw())
+        n_right = int((~drawn.is_error).sum())
+        return audit_list(n_right, len(drawn.positions), len(drawn.score), alpha, delta)
+
+    def draw(
+        self,
+        n: int = MIN_REVIEWED,
+        *,
+        least_supported: float = 1.0,
+        n_suggested: int = DEFAULT_SUGGESTED,
+        random_state: int = 0,
+    ) -> Review:
+        """Draw random labels to review next. Labels of earlier draws are left out.
+
+        Parameters
+        ----------
+        n : int, default=50
+            Number of labels to draw.
+        least_supported : float, default=1.0
+            Draw from this share of the candidates, those with the least support. Small shares such as 0.2 make it
+            likelier that some can be removed.
+        n_suggested : int, default=500
+            Number of absent labels, those with the most support, to draw missing labels from. At most a tenth of all
+            absent labels.
+        random_state : int, default=0
+            Seed.
+
+        Returns
+        -------
+        Review
+            All labels reviewed so far and the new ones, which have no verdict. Give verdicts with `Review.answer`, and
+            pass the result to `find_label_issues`.
+        """
+        check_count(n, "n", minimum=1)
+        check_count(random_state, "random_state", minimum=0)
+        earlier = () if self.review is None else self.review.draws
+        number = 1 + max((draw.number for draw in earlier), default=0)
+        if self.which == "missing":
+            check_count(n_suggested, "n_suggested", minimum=1)
+            draw = Draw(number, n, n_suggested=max(1, min(n_suggested, self.n_labels // 10, len(self.rows))))
+        elif 0 < least_supported <= 1:
+            draw = Draw(number, n, float(least_supported))
+        else:
+            raise ValueError(f"least_supported must be in (0, 1], got {least_supported!r}.")
+        rows, labels, _ = self._population(draw)
+        if not len(rows):
+            raise ValueError("All labels of this list were drawn before. Draw from a larger list.")
+        chosen = np.random.default_rng([random_state, number]).permutation(len(rows))[:n]
+        if number == 1 and draw.is_of_all:  # the draw of `draw_candidates`
+            chosen = np.random.default_rng(random_state).permutation(len(rows))[:n]
+        return _with_draw(self.review, replace(draw, size=len(chosen)), rows[chosen], labels[chosen])
+
+    def _needed_draw(self, *, of_all: bool = False) -> Draw:
+        """Return a complete draw with enough reviews, or raise an error that says why there is none."""
+        draw = self.complete_draw(of_all=of_all)
+        if draw is None:
+            raise ValueError(self.why_no_guarantee())
+        if draw.size < FEWEST_REVIEWS:
+            raise ValueError(f"A guarantee needs at least {FEWEST_REVIEWS} reviewed labels, got {draw.size}.")
+        return draw
+
+    def why_no_guarantee(self) -> str:
+        """Return why there is no complete random draw."""
+        review = self.review
+        if review is None:
+            return f"No label was reviewed. Review a random draw of {MIN_REVIEWED} first."
+        for draw in reversed(review.draws):
+            if draw.which == self.which:
+                n_done = review.n_answered(draw)
+                return (
+                    f"{n_done} of {draw.size} labels of draw {draw.id} are reviewed. Intervals and corrections "
+                    "need all of them."
+                )
+        return (
+            "The reviewed labels are not a random draw, so they say nothing about the others. Review a random draw of "
+            f"{MIN_REVIEWED}."
+        )
+
+    def _population(self, draw: Draw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return rows and labels that a draw is from, and their scores; low scores look like errors."""
+        if self.which == "missing":
+            rows, labels = self.rows[: draw.n_suggested], self.labels[: draw.n_suggested]
+            score = -self.support[rows, labels]
+        else:
+            order = np.lexsort((self.labels, self.rows))
+            order = order[self._model._varies[self.labels[order]]]
+            rows, labels = self.rows[order], self.labels[order]
+            score = self.support[rows, labels]
+            if draw.share < 1:
+                n_listed = max(1, round(draw.share * len(rows)))
+                least = np.sort(np.argsort(score, kind="stable")[:n_listed])
+                rows, labels, score = rows[least], labels[least], score[least]
+        if self.review is not None:
+            earlier = (self.review.numbers > 0) & (self.review.numbers < draw.number)
+            cells = self.review.rows[earlier] * self.support.shape[1] + self.review.labels[earlier]
+            is_new = ~np.isin(rows * self.support.shape[1] + labels, cells)
+            rows, labels, score = rows[is_new], labels[is_new], score[is_new]
+        return rows, labels, score
+
+    def _drawn(self, draw: Draw) -> _Drawn:
+        """Return the population of a draw with its verdicts; raise if the reviewed labels are not from it."""
+        assert self.review is not None
+        rows, labels, score = self._population(draw)
+        review = self.review.take(np.flatnonzero(self.review.numbers == draw.number))
+        if self.which == "wrong":  # labels that do not vary were never drawn
+            review = review.take(np.flatnonzero(self._model._varies[review.labels]))
+        width = self.support.shape[1]
+        cells = rows * width + labels
+        order = np.argsort(cells)
+        wanted = review.rows * width + review.labels
+        places = np.minimum(np.searchsorted(cells[order], wanted), len(order) - 1)
+        positions = order[places]
+        if not np.array_equal(cells[positions], wanted):
+            raise ValueError(
+                f"The reviewed labels of draw {draw.id} are not all in the list that they were drawn from. Use the "
+                "same data and the same options as for the draw."
+            )
+        if is_unlikely_random(score, positions):
+            raise ValueError(
+                f"The reviewed labels of draw {draw.id} are not a random draw: their support differs from that of the "
+                "others. Review all labels of a random draw."
+            )
+        return _Drawn(rows, labels, score, positions, review)
+
+    def _correctable(self, alpha: float) -> Correction:
+        _check_open_interval(alpha, "alpha", 0.1)
+        draw = self._needed_draw()
+        drawn = self._drawn(draw)
+        assert self.review is not None
+        score, calibrates = drawn.score, np.arange(len(drawn.positions))
+        if self.which == "wrong" and len(calibrates) >= _ENOUGH_TO_SPLIT:
+            score, calibrates = self._split_scores(drawn)
+        reviewed = drawn.positions[calibrates]
+        is_open = np.ones(len(score), dtype=bool)
+        is_open[drawn.positions] = False
+        is_right = ~drawn.is_error[calibrates]
+        chosen, estimate = correctable(score[is_open], score[reviewed], is_right, alpha)
+        positions = np.flatnonzero(is_open)[chosen]
+        positions = positions[np.argsort(score[positions], kind="stable")]
+        # Labels that a person reviewed outside the draw keep their verdicts.
+        decided = self.review.rows * self.support.shape[1] + self.review.labels
+        cells = drawn.rows[positions] * self.support.shape[1] + drawn.labels[positions]
+        positions = positions[~np.isin(cells, decided[self.review.answers != OPEN])]
+        n_attempts = sum(
+            self.review.is_complete(other) for other in self.review.draws if other.which == self.which
+        )
+        return Correction(
+            drawn.rows[positions],
+            drawn.labels[positions],
+            estimate,
+            alpha,
+            len(reviewed),
+            len(score),
+            n_attempts,
+        )
+
+    def _split_scores(self, drawn: _Drawn) -> tuple[np.ndarray, np.ndarray]:
+        """Estimate probabilities from a random half of the reviews; return them and the positions of the other half."""
+        candidates = self._model._candidates
+        assert candidates is not None  # some label varies
+        order = np.random.default_rng(0).permutation(len(drawn.positions))
+        fitted, calibrates = np.array_split(order, 2)
+        fitted = fitted[drawn.answers[fitted] != UNSURE]
+        labels = np.cumsum(self._model._varies)[drawn.labels] - 1
+        places = candidates.positions(drawn.rows, labels)
+        answers = drawn.answers[fitted].astype(float)
+        model = fit_reviewed(candidates, places[drawn.positions[fitted]], answers)
+        return model.probability(candidates)[places], calibrates
+
+    def _intervals_of_labels(self, draw: Draw) -> dict[str, np.ndarray]:
+        """Return the ends of the interval of each label's share of wrong candidates; nan if too few are reviewed."""
+        drawn = self._drawn(draw)
+        n_labels = len(self.label_names)
+        ends = np.full((2, n_labels), np.nan)
+        total = np.bincount(drawn.labels, minlength=n_labels)
+        reviewed = drawn.labels[drawn.positions]
+        for label in np.flatnonzero(np.bincount(reviewed, minlength=n_labels) >= _FEWEST_OF_LABEL):
+            of_label = reviewed == label
+            n_unsure = int((drawn.answers[of_label] == UNSURE).sum())
+            found = exact_interval(
+                int(drawn.is_error[of_label].sum()), n_unsure, int(of_label.sum()), int(total[label]), 0.95
+            )
+            ends[:, label] = found.low, found.high
+        return {"low": ends[0], "high": ends[1]}
 
     def summary(self, n_shown: int = 5) -> str:
         """Return a text summary of a few lines.
@@ -172,7 +524,7 @@ class LabelIssues:
         measure, first = self._first(n_shown)
         return "\n".join(
             [
-                f"{self.n_candidates:,} candidate labels in {self.support.shape[0]:,} rows. Review first:",
+                f"{self.n_labels:,} {self._kind} in {self.support.shape[0]:,} rows. Review first:",
                 *(
                     f"  row {one_line(row)}, label {one_line(label)}: {measure} {value}"
                     for row, label, value in first
@@ -183,20 +535,29 @@ class LabelIssues:
 
     def caveat(self, advice: str = "") -> str:
         """Return the note below a list of candidates, ending with `advice` on how to review some."""
-        fraction = self.share_wrong
+        fraction = None if self.which == "missing" else self.share_wrong
         if fraction is not None:
             return f"About {fraction:.0%} of all labels are wrong, estimated from {self.n_checked} reviewed labels."
+        if self.which == "missing":
+            return (
+                "This is a review order. Most absent labels are rightly absent, and a label that annotators never use "
+                f"cannot be found. {advice}"
+            ).strip()
         basis = f" based on {self.n_checked} reviewed labels" if self.n_checked else ""
         return (
             f"This is a review order{basis}, not a probability. It cannot find systematic errors, where wrong labels "
             f"follow from the features just as right ones do. {advice}"
         ).strip()
 
+    @property
+    def _kind(self) -> str:
+        return "candidate labels" if self.which == "wrong" else "absent labels"
+
     def _first(self, n_shown: int) -> tuple[str, list[tuple[Hashable, str, str]]]:
         """Return "rank" or "probability", and row, label and that value of the first unreviewed candidates."""
         table = self.to_frame().iloc[self.unchecked[:n_shown]]
         if self.shown_probability is None:
-            measure, values = "rank", table["rank"].map(f"{{:,}} of {self.n_candidates:,}".format)
+            measure, values = "rank", table["rank"].map(f"{{:,}} of {self.n_labels:,}".format)
         else:
             measure, values = "probability", table["probability"].map("{:.2f}".format)
         return measure, list(zip(table["row"], table["label"], values, strict=True))
@@ -207,20 +568,41 @@ class LabelIssues:
     def _repr_html_(self) -> str:
         measure, first = self._first(_ROWS_IN_NOTEBOOK)
         return html_table(
-            f"{self.n_candidates} candidates, {self.n_checked} reviewed, worst first",
+            f"{self.n_labels} {self._kind}, {(self.answers != OPEN).sum()} reviewed, most likely errors first",
             ("row", "label", measure),
             first,
             self.caveat(_ADVICE),
         )
 
     def __repr__(self) -> str:
-        return f"LabelIssues({self.n_candidates} candidates, {self.n_checked} reviewed)"
+        kind = "candidates" if self.which == "wrong" else "absent labels"
+        return f"LabelIssues({self.n_labels} {kind}, {(self.answers != OPEN).sum()} reviewed)"
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """Labels that a draw is from, with scores; low ones look like errors. `positions` are those of the review."""
+
+    rows: np.ndarray
+    labels: np.ndarray
+    score: np.ndarray
+    positions: np.ndarray
+    review: Review
+
+    @property
+    def answers(self) -> np.ndarray:
+        return self.review.answers
+
+    @property
+    def is_error(self) -> np.ndarray:
+        return self.review.is_error
 
 
 def find_label_issues(
     X: Any,
     Y: Any,
     *,
+    which: str = "wrong",
     kernel: str = "auto",
     use_labels: bool = True,
     each_row_has_truth: bool = False,
@@ -228,7 +610,7 @@ def find_label_issues(
     label_names: Iterable[str] | None = None,
     row_ids: Iterable[Hashable] | None = None,
 ) -> LabelIssues:
-    """Rank candidate labels, those most likely to be wrong first.
+    """Rank candidate labels that may be wrong, and labels that may be missing.
 
     Parameters
     ----------
@@ -236,15 +618,17 @@ def find_label_issues(
         Features.
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
         Candidate labels, 0 or 1.
+    which : {"wrong", "missing", "both"}, default="wrong"
+        Rank candidates that may be wrong, labels that a row may miss, or both.
     kernel : {"auto", "linear", "rbf"}, default="auto"
         Kernel of the regression, as in `LabelSupport`.
     use_labels : bool, default=True
         If True, the other labels of a row contribute to the support, as in `LabelSupport`.
     each_row_has_truth : bool, default=False
         If True, assume that every row has at least one right candidate.
-    checked : tuple of (rows, labels, answers) or None, default=None
-        Reviewed candidates: row indices, label indices, and answers (1 for right, 0 for wrong). With at least 50 of
-        them, the result shows probabilities.
+    checked : Review, tuple of (rows, labels, answers) or None, default=None
+        Reviewed labels. A tuple holds a random draw of candidates: row indices, label indices, and answers (1 for
+        right, 0 for wrong, nan for unsure). With at least 50 of them, the result shows probabilities.
     label_names : iterable of str or None, default=None
         Unique label names. The default is the columns of a dataframe `Y`, or ``y0, y1, ...``.
     row_ids : iterable or None, default=None
@@ -253,7 +637,8 @@ def find_label_issues(
     Returns
     -------
     LabelIssues
-        All candidates, worst first. Print it for a summary.
+        Labels, most likely errors first. Print it for a summary. If `which` is "both", the absent labels are in its
+        attribute `missing`.
 
     See Also
     --------
@@ -281,38 +666,88 @@ def find_label_issues(
     LabelIssues(8715 candidates, 50 reviewed)
     """
     reject_lazy("find_label_issues", X, Y)
+    if which not in ("wrong", "missing", "both"):
+        raise ValueError(f"which must be 'wrong', 'missing' or 'both', got {which!r}.")
     model = LabelSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
-    return rank_candidates(
+    return rank_labels(
         model,
+        which=which,
         label_names=model.label_names_in_ if label_names is None else label_names,
         row_ids=_row_ids(X) if row_ids is None else row_ids,
     )
 
 
-def rank_candidates(
-    model: LabelSupport, *, label_names: Iterable[Hashable], row_ids: Iterable[Hashable]
+def rank_labels(
+    model: LabelSupport,
+    *,
+    which: str = "wrong",
+    label_names: Iterable[Hashable],
+    row_ids: Iterable[Hashable],
 ) -> LabelIssues:
-    """Rank the candidates of a fitted model; names are those of `find_label_issues`."""
+    """Rank the labels of a fitted model; the options are those of `find_label_issues`."""
     n_samples, n_labels = model.support_.shape
-    rows, labels = np.nonzero(model.confidence_)  # positive for candidates only
-    answers = np.full(len(rows), -1, dtype=np.int8)
-    reviewed = model._reviewed
-    if reviewed is not None:
-        positions = np.searchsorted(rows * n_labels + labels, reviewed.rows * n_labels + reviewed.labels)
-        answers[positions] = reviewed.answers
-    scores = model.support_ if model.probability_ is None else model.probability_
-    order = np.argsort(scores[rows, labels], kind="stable")
-    return LabelIssues(
-        support=model.support_,
-        confidence=model.confidence_,
-        probability=model.probability_,
-        n_checked=model.n_checked_,
-        rows=rows[order],
-        labels=labels[order],
-        answers=answers[order],
-        label_names=tuple(map(str, _check_names(label_names, n_labels, "label_names"))),
-        row_ids=_check_names(row_ids, n_samples, "row_ids"),
-    )
+    names = tuple(map(str, _check_names(label_names, n_labels, "label_names")))
+    ids = _check_names(row_ids, n_samples, "row_ids")
+
+    def ranked(kind: str, missing: LabelIssues | None = None) -> LabelIssues:
+        if kind == "missing":
+            rows, labels, n_ranked = _most_supported_absent(model)
+        else:
+            rows, labels = np.nonzero(model.confidence_)  # positive for candidates only
+            n_ranked = len(rows)
+            scores = model.support_ if model.probability_ is None else model.probability_
+            order = np.argsort(scores[rows, labels], kind="stable")
+            rows, labels = rows[order], labels[order]
+        return LabelIssues(
+            support=model.support_,
+            confidence=model.confidence_,
+            probability=model.probability_,
+            n_checked=model.n_checked_,
+            rows=rows,
+            labels=labels,
+            answers=_answers_at(model._reviewed, rows, labels, n_labels),
+            label_names=names,
+            row_ids=ids,
+            which=kind,
+            n_labels=n_ranked,
+            review=model._reviewed,
+            missing=missing,
+            _model=model,
+        )
+
+    if which == "both":
+        return ranked("wrong", ranked("missing"))
+    return ranked(which)
+
+
+def _answers_at(review: Review | None, rows: np.ndarray, labels: np.ndarray, n_labels: int) -> np.ndarray:
+    """Return the verdicts on some labels."""
+    answers = np.full(len(rows), OPEN, dtype=np.int8)
+    if review is not None:
+        cells = rows * n_labels + labels
+        order = np.argsort(cells)
+        wanted = review.rows * n_labels + review.labels
+        places = np.searchsorted(cells[order], wanted)
+        is_listed = places < len(cells)
+        is_listed[is_listed] = cells[order[places[is_listed]]] == wanted[is_listed]
+        answers[order[places[is_listed]]] = review.answers[is_listed]
+    return answers
+
+
+def _most_supported_absent(model: LabelSupport) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return rows and labels of the absent labels with the most support, best first, and the number of all."""
+    support, varies = model.support_, model._varies
+    n_samples, n_labels = support.shape
+    cells, scores, n_absent = np.empty(0, dtype=np.intp), np.empty(0), 0
+    for block in batches(n_samples, n_labels):
+        absent = np.flatnonzero((model.confidence_[block] == 0) & varies)
+        n_absent += len(absent)
+        cells = np.append(cells, absent + block.start * n_labels)
+        scores = np.append(scores, support[block].ravel()[absent])
+        kept = np.argsort(-scores, kind="stable")[:_MOST_SUGGESTED]
+        cells, scores = cells[kept], scores[kept]
+    rows, labels = np.divmod(cells, n_labels)
+    return rows, labels, n_absent
 
 
 def draw_candidates(Y: Any, n: int = MIN_REVIEWED, *, random_state: Any = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -330,13 +765,13 @@ def draw_candidates(Y: Any, n: int = MIN_REVIEWED, *, random_state: Any = 0) -> 
     Returns
     -------
     rows, labels : ndarray of shape (n,)
-        Row and label indices. Labels that are candidates in every row are never drawn.
+        Row and label indices in random order. Labels that are candidates in every row are never drawn.
 
     Examples
     --------
     >>> from labelsieve import draw_candidates
     >>> draw_candidates([[1, 0], [1, 1], [0, 1]], 2)
-    (array([0, 1]), array([0, 1]))
+    (array([1, 0]), array([1, 0]))
     """
     check_count(n, "n", minimum=1)
     Y, _ = binarize_tags(Y)
@@ -350,7 +785,7 @@ def draw_candidates(Y: Any, n: int = MIN_REVIEWED, *, random_state: Any = 0) -> 
             "labels."
         )
     rows, labels = rows[is_informative], labels[is_informative]
-    drawn = np.sort(as_generator(random_state).permutation(len(rows))[:n])
+    drawn = as_generator(random_state).permutation(len(rows))[:n]
     return rows[drawn], labels[drawn]
 
 
@@ -368,3 +803,31 @@ def _check_names(names: Iterable[Hashable], expected: int, parameter: str) -> tu
         name, times = Counter(listed).most_common(1)[0]
         raise ValueError(f"{parameter} must be unique, got {name!r} {times} times. Pass unique {parameter}.")
     return listed
+
+
+def _check_open_interval(value: float, name: str, example: float) -> None:
+    """Raise if a value is not between 0 and 1."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1, got {value!r}. Use {example}.")
+
+
+def _with_draw(review: Review | None, draw: Draw, rows: np.ndarray, labels: np.ndarray) -> Review:
+    """Return a review with the labels of a new draw. Labels that were reviewed before keep their verdicts."""
+    n = len(rows)
+    drawn = Review(
+        rows,
+        labels,
+        np.full(n, OPEN, dtype=np.int8),
+        np.full(n, draw.which == "missing"),
+        np.full(n, draw.number),
+        (draw,),
+    )
+    if review is None:
+        return drawn
+    width = 1 + max(int(labels.max()), int(review.labels.max(initial=0)))
+    drawn.answers[:] = _answers_at(review, rows, labels, width)
+    is_repeated = np.isin(review.rows * width + review.labels, rows * width + labels)
+    kept = review.take(np.flatnonzero(~is_repeated))
+    names = ("rows", "labels", "answers", "is_missing", "numbers")
+    joined = {name: np.concatenate([getattr(kept, name), getattr(drawn, name)]) for name in names}
+    return Review(**joined, draws=(*review.draws, draw))

@@ -15,13 +15,13 @@ from labelsieve._base import StrOptions, check_parameters, reject_lazy, validate
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
-from labelsieve.inspection._checked import Candidates, ReviewedLabels, ReviewModel, fit_reviewed
 from labelsieve.inspection._leave_one_out import (
     LeaveOneOut,
     explain_by_other_labels,
     linear_directions,
     rbf_directions,
 )
+from labelsieve.inspection._reviews import Candidates, Review, ReviewModel, fit_reviewed
 
 # With more rows and more features than this, only the features with the most evidence are used.
 _MAX_SIDE = 6000
@@ -141,9 +141,10 @@ class LabelSupport(BaseEstimator):
             Features; sparse matrices stay sparse.
         y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
             Candidate labels, 0 or 1, or classes.
-        checked : tuple of (rows, labels, answers) or None, default=None
-            Reviewed candidates: row indices, label indices, and answers (1 for right, 0 for wrong). Draw them with
-            `labelsieve.draw_candidates`. Candidates that are unlikely to be a random draw cause a warning.
+        checked : Review, tuple of (rows, labels, answers) or None, default=None
+            Reviewed candidates: row indices, label indices, and answers (1 for right, 0 for wrong, nan for unsure).
+            Draw them with `labelsieve.draw_candidates`. Candidates that are unlikely to be a random draw cause a
+            warning.
 
         Returns
         -------
@@ -154,7 +155,7 @@ class LabelSupport(BaseEstimator):
         reject_lazy("LabelSupport", X, y)
         X, Y = validate_problem(self, X, y, min_samples=1)
         n_samples = X.shape[0]
-        reviewed = ReviewedLabels.validate(checked, Y)
+        reviewed = Review.validate(checked, Y)
         varies = varying_labels(Y)
         if n_samples < _MIN_ROWS:
             varies[:] = False
@@ -178,7 +179,7 @@ class LabelSupport(BaseEstimator):
 
         Parameters
         ----------
-        checked : tuple of (rows, labels, answers) or None
+        checked : Review, tuple of (rows, labels, answers) or None
             Reviewed candidates, as in `fit`.
 
         Returns
@@ -188,7 +189,7 @@ class LabelSupport(BaseEstimator):
         """
         check_is_fitted(self, "support_")
         # Only candidates have positive confidence.
-        return self._set_probability(ReviewedLabels.validate(checked, self.confidence_))
+        return self._set_probability(Review.validate(checked, self.confidence_))
 
     def _estimate(self, X: Matrix, Y: Matrix, assume_truth: bool) -> tuple[np.ndarray, np.ndarray]:
         """Estimate support and confidence; all labels must vary."""
@@ -210,7 +211,7 @@ class LabelSupport(BaseEstimator):
         self._candidates = Candidates(rows, labels, support, feature_support)
         return support, confidence
 
-    def _set_probability(self, reviewed: ReviewedLabels | None) -> Self:
+    def _set_probability(self, reviewed: Review | None) -> Self:
         """Estimate probabilities from reviewed candidates, if there are any."""
         self.n_checked_ = 0
         self.checked_model_: ReviewModel | None = None
@@ -218,18 +219,22 @@ class LabelSupport(BaseEstimator):
         self._reviewed = reviewed
         if reviewed is None:
             return self
+        decided = reviewed.for_probabilities()
+        if not len(decided.rows):
+            return self
         # Candidates of labels that do not vary count as right.
         probability = (self.confidence_ > 0).astype(float)
         candidates = self._candidates
         if candidates is not None:
-            usable = reviewed.restrict_to(self._varies)
+            usable = decided.restrict_to(self._varies)
             self.n_checked_ = len(usable.rows)
             positions = candidates.positions(usable.rows, usable.labels)
             _warn_if_not_random(candidates.support[candidates.rows, candidates.labels], positions)
             self.checked_model_ = fit_reviewed(candidates, positions, usable.answers)
             labels = np.flatnonzero(self._varies)[candidates.labels]
             probability[candidates.rows, labels] = self.checked_model_.probability(candidates)
-        probability[reviewed.rows, reviewed.labels] = reviewed.answers
+        known = reviewed.take(np.flatnonzero(reviewed.is_decided & ~reviewed.is_missing))
+        probability[known.rows, known.labels] = known.answers
         self.probability_ = probability
         return self
 
@@ -286,16 +291,25 @@ def _features_to_use(X: Matrix, Y: Matrix) -> np.ndarray | slice:
     return indices
 
 
+def is_unlikely_random(support: np.ndarray, positions: np.ndarray) -> bool:
+    """Return True if the candidates at these positions are unlikely to be a random draw."""
+    # In a random draw of m candidates, the mean quantile is 1/2 with standard deviation 1 / sqrt(12 m).
+    deviation = _mean_quantile(support, positions) - 0.5
+    return abs(deviation) * np.sqrt(12 * len(positions)) > _LARGEST_Z_SCORE
+
+
+def _mean_quantile(support: np.ndarray, positions: np.ndarray) -> float:
+    ordered, reviewed = np.sort(support), support[positions]
+    n_below = np.searchsorted(ordered, reviewed, "left") + np.searchsorted(ordered, reviewed, "right")
+    return float(n_below.mean() / (2 * len(ordered)))
+
+
 def _warn_if_not_random(support: np.ndarray, positions: np.ndarray) -> None:
     """Warn if the reviewed candidates, at these positions, are unlikely to be a random draw."""
-    # In a random draw of m candidates, the mean quantile is 1/2 with standard deviation 1 / sqrt(12 m).
-    ordered, reviewed = np.sort(support), support[positions]
-    quantiles = (np.searchsorted(ordered, reviewed, "left") + np.searchsorted(ordered, reviewed, "right")) / (
-        2 * len(ordered)
-    )
-    if len(positions) and abs(quantiles.mean() - 0.5) * np.sqrt(12 * len(positions)) > _LARGEST_Z_SCORE:
+    if len(positions) and is_unlikely_random(support, positions):
+        quantile = _mean_quantile(support, positions)
         warnings.warn(
-            f"The reviewed candidates are not a random draw: on average {quantiles.mean():.0%} of all candidates have "
+            f"The reviewed candidates are not a random draw: on average {quantile:.0%} of all candidates have "
             "less support. Probabilities of the other candidates are unreliable. Review a random draw of candidates.",
             UserWarning,
             stacklevel=4,

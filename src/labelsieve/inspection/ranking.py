@@ -9,12 +9,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from labelsieve._base import BaseSelector
 from labelsieve._numerics.scaling import within_range
 from labelsieve._row_problem import in_memory
-from labelsieve.inspection.stability import SIGNIFICANT
 from labelsieve.io import Dataset
 from labelsieve.methods._columns import ColumnSelector
 from labelsieve.methods._evidence.path import Criterion
@@ -187,14 +185,3 @@ class Ranking:
         # Written from the last to the first, so that of equal ones the first feature stays.
         found[column_of[features[::-1]], labels[::-1]] = signed[features[::-1], labels[::-1]]
         return found
-
-    @property
-    def stands_out(self) -> np.ndarray:
-        """Which columns say more about some label than chance explains, at 5 % for all features and labels together.
-
-        Of n independent rows ``z²`` is about chi-squared; with many features and labels some exceed any lower bound.
-        """
-        n_varying = np.count_nonzero(np.abs(self.feature_z2).any(axis=0))
-        bound = stats.chi2.isf(SIGNIFICANT / (len(self.feature_z2) * max(1, int(n_varying))), 1)
-        is_beyond: np.ndarray = np.abs(self.column_z2).max(axis=1) > bound
-        return is_beyond

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ import numpy as np
 from pandas import DataFrame
 
 from labelsieve.inspection import wording
+from labelsieve.inspection.controlled import ControlledSelection
 from labelsieve.inspection.explanations import ExplainedIssues
+from labelsieve.inspection.label_issues import LabelIssues
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.stability import (
     SIGNIFICANT,
@@ -57,14 +60,17 @@ class Audit:
         Selections on subsamples of the rows.
     evidence_test : EvidenceTest or None
         Permutation test of the total evidence.
+    controlled : ControlledSelection or None
+        Columns with p-values and q-values.
     label_issues : ExplainedIssues or None
         Candidate labels, worst first, with reasons.
     provenance : mapping of str to str
         Program, command, data checksum and settings.
     warnings : tuple of str
         Warnings of the computation, e.g. that a method did not converge.
-    columns, sizes, labels, flagged : DataFrame
-        Ranked columns, size curve, labels, and the least supported candidate labels with reasons.
+    columns, sizes, labels, flagged, suggested : DataFrame
+        Ranked columns, size curve, labels, the least supported candidate labels with reasons, and the best supported
+        absent labels with reasons.
 
     Examples
     --------
@@ -86,6 +92,7 @@ class Audit:
     baseline_precision: float | None = None
     stability: SelectionStability | None = None
     evidence_test: EvidenceTest | None = None
+    controlled: ControlledSelection | None = None
     label_issues: ExplainedIssues | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
@@ -174,6 +181,8 @@ class Audit:
             "n_missing": [column.n_missing for column in shown],
             "note": [column.note for column in shown],
         }
+        if self.controlled is not None:
+            found |= {"p_value": self.controlled.p_values[order], "q_value": self.controlled.q_values[order]}
         if stability is not None:
             found |= {
                 "frequency": stability.frequency[order],
@@ -203,25 +212,34 @@ class Audit:
         found = self.label_issues.issues.label_summary()
         auc = dict(zip(self.dataset.label_names, self.label_issues.auc, strict=True))
         found.insert(2, "auc", found["label"].map(auc))
+        if self.label_issues.missing is not None:
+            n_suggested = self.label_issues.missing.issues.label_summary().set_index("label")["n_flagged"]
+            found["n_suggested"] = found["label"].map(n_suggested)
         return found
 
     @property
     def flagged(self) -> DataFrame:
         """Least supported candidates with reasons. All candidates are in `label_issues.issues`."""
-        rows = []
-        for record in self.issue_records():
-            for number, reason in enumerate(record.pop("reasons"), start=1):
-                record |= {f"{name}_{number}": value for name, value in reason.items()}
-            rows.append(record)
-        return DataFrame(rows)
+        return _flat(self.issue_records())
 
-    def issue_records(self, n_listed: int | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the least supported unreviewed candidates and their reasons as JSON-compatible values."""
-        if self.label_issues is None:
+    @property
+    def suggested(self) -> DataFrame:
+        """Best supported absent labels with reasons."""
+        return _flat(self.issue_records(missing=True))
+
+    def issue_records(
+        self, n_listed: int | None = None, *, missing: bool = False
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the labels to review first and their reasons as JSON-compatible values."""
+        explained = self.label_issues
+        if explained is not None and missing:
+            explained = explained.missing
+        if explained is None:
             return
-        issues, reasons = self.label_issues.issues, self.label_issues.reasons
-        listed = self.label_issues.listed[:n_listed]
-        wrong = known_wrong(self.dataset, issues.rows[listed], issues.labels[listed])
+        issues, reasons = explained.issues, explained.reasons
+        listed = explained.listed[:n_listed]
+        missing = issues.which == "missing"
+        wrong = None if missing else known_wrong(self.dataset, issues.rows[listed], issues.labels[listed])
         for number, place in enumerate(listed):
             row, label = int(issues.rows[place]), int(issues.labels[place])
             row_id = self.dataset.row_ids[row]
@@ -230,9 +248,8 @@ class Audit:
                 "label": issues.label_names[label],
                 "rank": int(place) + 1,
                 "support": float(issues.support[row, label]),
-                "least_supported_percent": float(issues.percentiles[place]),
             }
-            if issues.shown_probability is not None:
+            if not missing and issues.shown_probability is not None:
                 record["probability"] = float(issues.shown_probability[row, label])
             if wrong is not None:
                 record["wrong"] = bool(wrong[number])
@@ -295,6 +312,13 @@ class Audit:
                 "evidence": self.evidence_test.total,
                 "n_permutations": len(self.evidence_test.permuted),
             }
+        if self.controlled is not None:
+            found["controlled_selection"] = {
+                "fdr": self.controlled.fdr,
+                "n_selected": int(self.controlled.selected.sum()),
+                "n_permutations": self.controlled.n_permutations,
+                "is_settled": self.controlled.is_settled,
+            }
         if self.size_curve is not None:
             found |= {
                 "best": self.size_curve.best,
@@ -318,7 +342,13 @@ class Audit:
                 "labels": _records(self.labels),
                 "label_issues": list(self.issue_records(n_issues)),
                 "caveat": issues.caveat(),
+                **_guarantees(issues),
             }
+            if self.label_issues.missing is not None:
+                found["missing_labels"] = {
+                    "label_issues": list(self.issue_records(n_issues, missing=True)),
+                    **_guarantees(self.label_issues.missing.issues),
+                }
         if dataset.is_table:
             found["table"] = dataset.account()
         return found | {
@@ -361,6 +391,31 @@ class Audit:
             f'style="width: 100%; height: {_NOTEBOOK_HEIGHT}px; border: 0" '
             f'srcdoc="{html.escape(self.to_html())}"></iframe>'
         )
+
+
+def _flat(records: Iterator[dict[str, Any]]) -> DataFrame:
+    """Return records as a DataFrame, with numbered columns for their reasons."""
+    rows = []
+    for record in records:
+        for number, reason in enumerate(record.pop("reasons"), start=1):
+            record |= {f"{name}_{number}": value for name, value in reason.items()}
+        rows.append(record)
+    return DataFrame(rows)
+
+
+def _guarantees(issues: LabelIssues) -> dict[str, Any]:
+    """Return the intervals and the number of possible corrections of a complete random draw."""
+    if issues.complete_draw(of_all=issues.which == "wrong") is None:
+        return {}
+    found: dict[str, Any] = {}
+    with suppress(ValueError):  # too few reviews, or no random draw
+        found["interval"] = asdict(issues.error_interval())
+        found["assisted_interval"] = asdict(issues.error_interval(method="assisted"))
+        found["correctable"] = {
+            f"{alpha:g}": len(issues.removable(alpha) if issues.which == "wrong" else issues.addable(alpha))
+            for alpha in (0.05, 0.1, 0.2)
+        }
+    return found
 
 
 def _records(frame: DataFrame) -> list[dict[str, Any]]:

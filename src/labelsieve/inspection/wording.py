@@ -11,6 +11,10 @@ from labelsieve._text import printable, short
 from labelsieve.inspection.stability import STABLE, EvidenceTest
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from labelsieve.inspection.guarantees import Correction
+    from labelsieve.inspection.label_issues import LabelIssues
     from labelsieve.inspection.ranking import Ranking
     from labelsieve.inspection.result import Audit
 
@@ -47,18 +51,23 @@ class Answer:
 
 def answers(audit: Audit) -> list[Answer]:
     """Answer the questions that the computed parts can answer."""
-    labels = Answer("Which labels look wrong?", *_labels(audit))
+    explained = audit.label_issues
+    labels = [Answer("Which labels look wrong?", *_labels(audit))]
+    if explained is not None and explained.issues.which == "missing":
+        labels = [Answer("Which labels are missing?", *_missing(audit, explained.issues))]
+    elif explained is not None and explained.missing is not None:
+        labels.append(Answer("Which labels are missing?", *_missing(audit, explained.missing.issues)))
     if audit.ranking is not None:
         return [
             Answer("Which columns matter?", *_columns(audit, audit.ranking)),
             Answer("How many should you keep?", *_size(audit, audit.ranking)),
             Answer("How reliable is the selection?", *_reliability(audit, audit.ranking)),
-            labels,
+            *labels,
         ]
-    if audit.label_issues is None:
+    if explained is None:
         return []
-    gist, _, rest = audit.label_issues.issues.caveat().partition(". ")
-    return [labels, Answer("How reliable is this?", f"{gist.rstrip('.')}.", f" {rest}" if rest else "")]
+    gist, _, rest = explained.issues.caveat().partition(". ")
+    return [*labels, Answer("How reliable is this?", f"{gist.rstrip('.')}.", f" {rest}" if rest else "")]
 
 
 def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
@@ -68,12 +77,13 @@ def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
     top = (
         f"The top {'column is' if len(audit.selected) == 1 else 'columns are'} {_join_names(audit.selected)}."
     )
-    if audit.command == "audit":
-        n_out = int(ranking.stands_out.sum())
-        has = "has" if n_out == 1 else "have"
+    if audit.command == "audit" and audit.controlled is not None:
+        n_related = int(audit.controlled.selected.sum())
+        verb = "is" if n_related == 1 else "are"
+        promise = f" In such lists, at most {audit.controlled.fdr:.0%} of the columns are wrong on average."
         return (
-            f"{n_out:,} of {_counted(n_columns, 'column')}",
-            f" {has} significant evidence for a label. {top}",
+            f"{n_related:,} of {_counted(n_columns, 'column')}",
+            f" {verb} related to a label.{promise if n_related else ''} {top}",
         )
     rest = f" selected by {ranking.method}. {top}"
     if ranking.n_arbitrary:
@@ -143,25 +153,78 @@ def _labels(audit: Audit) -> tuple[str, str]:
     if audit.is_no_better_than_chance:
         return "Unknown", ": the evidence is not significant, so do not remove labels based on this order."
     issues, by_label = audit.label_issues.issues, audit.labels
-    n_flagged = by_label["n_flagged"].sum()
-    many = _counted(issues.n_candidates, "candidate label")
-    if not n_flagged:
-        return "None", f" of {many} is flagged."
-    where = ""
-    if len(by_label) > 1:
-        worst = by_label.loc[(by_label["n_flagged"] / by_label["n_candidates"]).idxmax()]
-        where = f", most often {short(worst['label'])} ({worst['n_flagged']:,} of {worst['n_candidates']:,})"
-    verb = "is" if n_flagged == 1 else "are"
-    rest = f" {verb} flagged{where}."
-    if issues.share_wrong is None:
-        rest += " This is a review order, not an error count."
-    else:
+    many = _counted(issues.n_labels, "candidate label")
+    gist, rest = _flags(issues, many, by_label, "n_candidates")
+    guarantee = describe_guarantees(issues)
+    if guarantee:
+        rest += f" {guarantee}"
+    elif issues.share_wrong is not None:
         rest += f" {issues.caveat()}"
+    elif gist != "None":
+        rest += " This is a review order, not an error count."
     known = [record["wrong"] for record in audit.issue_records(20) if "wrong" in record]
     if known:
         n_wrong = int(audit.dataset.candidates.sum() - audit.dataset.Y.sum())  # type: ignore[union-attr]
         rest += f" The true labels are known: {sum(known)} of the first {len(known)} are wrong, {n_wrong:,} overall."
-    return f"{n_flagged:,} of {many}", rest
+    return gist, rest
+
+
+def _missing(audit: Audit, issues: LabelIssues) -> tuple[str, str]:
+    if audit.is_no_better_than_chance:
+        return "Unknown", ": the evidence is not significant, so do not add labels based on this order."
+    many = _counted(issues.n_labels, "absent label")
+    gist, rest = _flags(issues, many, issues.label_summary(), None)
+    guarantee = describe_guarantees(issues)
+    return gist, rest + (f" {guarantee}" if guarantee else "")
+
+
+def _flags(issues: LabelIssues, many: str, by_label: DataFrame, total: str | None) -> tuple[str, str]:
+    """Return the number of flagged labels, and which label is flagged most often."""
+    n_flagged = by_label["n_flagged"].sum()
+    if not n_flagged:
+        return "None", f" of {many} is flagged."
+    where = ""
+    if len(by_label) > 1:
+        share = by_label["n_flagged"] / (1 if total is None else by_label[total])
+        worst = by_label.loc[share.idxmax()]
+        of = "" if total is None else f" of {worst[total]:,}"
+        where = f", most often {short(worst['label'])} ({worst['n_flagged']:,}{of})"
+    return f"{n_flagged:,} of {many}", f" {'is' if n_flagged == 1 else 'are'} flagged{where}."
+
+
+def describe_guarantees(issues: LabelIssues) -> str:
+    """Return what the reviewed labels say about the others: an interval, the progress, or why there is none."""
+    if issues.review is None or not any(draw.which == issues.which for draw in issues.review.draws):
+        return ""
+    try:
+        return issues.error_interval().describe(issues.which)
+    except ValueError as error:
+        return str(error)
+
+
+def describe_correction(issues: LabelIssues, found: Correction) -> str:
+    """Return how many labels can be corrected without review, and what to do if there are none."""
+    verb, mistakes = ("removed", "right") if issues.which == "wrong" else ("added", "wrong")
+    if not len(found):
+        text = f"No label can be {verb} at {found.alpha:.0%} with these {found.n_reviewed} reviews."
+        if issues.which == "wrong" and found.n_attempts == 1:
+            text += (
+                " Draw 50 more from the least supported fifth (--draw 50 --least-supported 20%). A second attempt adds "
+                f"its own {found.alpha:.0%}."
+            )
+        return text
+    many = _counted(len(found), "label")
+    text = (
+        f"{many} without a verdict can be {verb}. On average over random draws, at most {found.alpha:.0%} of them are "
+        f"{mistakes} ({found.n_reviewed} random reviews)."
+    )
+    if found.n_attempts > 1:
+        text += f" You made {found.n_attempts} draws, and each adds its own {found.alpha:.0%}."
+    if issues.which == "wrong":
+        share_right = 1 - issues.error_interval().share if issues.complete_draw(of_all=True) else None
+        if share_right is not None and found.alpha > share_right / 2:
+            text += f" Only {share_right:.0%} of all labels are right, so this promises little. Use a smaller bound."
+    return text
 
 
 def arbitrary_note(ranking: Ranking, unit: str) -> str:
@@ -286,10 +349,17 @@ def notes(audit: Audit) -> Iterator[tuple[str, str]]:
         )
     if issues is not None and issues.kernel is not None:
         yield "Reasons add up to the support", _REASONS[issues.kernel]
+    if audit.controlled is not None:
+        yield (
+            "q-values bound the share of wrong columns",
+            f"In lists of the columns with a q-value of at most {audit.controlled.fdr:g}, at most "
+            f"{audit.controlled.fdr:.0%} of the columns are unrelated to the true labels on average. Labeling errors "
+            "make relations harder to find, but they do not create any, unless the errors depend on the columns. The "
+            "q-values do not say which columns predict best.",
+        )
     yield (
         "Limits of this audit",
-        "It does not find labels missing from a row or wrong values in a column, and it cannot tell if future data "
-        "will resemble this table.",
+        "It does not find wrong values in a column, and it cannot tell if future data will resemble this table.",
     )
     remarks = _table_remarks(audit)
     if remarks:

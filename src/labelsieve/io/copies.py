@@ -23,11 +23,11 @@ from labelsieve.io.frames import (
     sheet_rows,
     table_format,
 )
-from labelsieve.io.spellings import boolean_value, items_of
+from labelsieve.io.spellings import MISSING, boolean_value, items_of
 from labelsieve.io.tables import Origin
 from labelsieve.io.writing import replacing, write
 
-__all__ = ["can_copy", "write_selected", "write_without"]
+__all__ = ["can_copy", "write_corrected", "write_selected"]
 
 #: New cells, by row and position of the column.
 Changes = Mapping[tuple[int, int], Any]
@@ -84,31 +84,72 @@ def _write_frame(dataset: Dataset, columns: Sequence[int], path: Path) -> None:
         stream.write(frame.to_csv(index=False, sep=separator, lineterminator="\n").encode())
 
 
-def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Path) -> str | None:
-    """Write a whole table without some of its candidate labels, given as (row, label), in the format it came in.
+def write_corrected(
+    dataset: Dataset, removed: Iterable[tuple[int, int]], added: Iterable[tuple[int, int]], path: Path
+) -> str | None:
+    """Write a whole table with some candidate labels removed or added, given as (row, label), in its own format.
 
-    A tag leaves its cell, a yes becomes the no of its column. Returns a note about what the copy lacks, if anything.
+    A tag leaves or joins its cell, and a yes or no becomes the other value of its column. Returns a note about what the
+    copy lacks, if anything.
     """
     origin: Origin = dataset._origin
     assert dataset.frame is not None
-    tags_by_cell: dict[tuple[int, int], set[str | None]] = {}
-    for row, label in removed:
-        position, tag = origin.labels.origins[label]
-        tags_by_cell.setdefault((row, position), set()).add(tag)
+    # Removed and added tags by cell; the tag of a column of yes and no is None.
+    tags_by_cell: dict[tuple[int, int], tuple[list[Any], list[Any]]] = {}
+    for kind, entries in enumerate((removed, added)):
+        for row, label in entries:
+            position, tag = origin.labels.origins[label]
+            tags_by_cell.setdefault((row, position), ([], []))[kind].append(tag)
     changes = {}
-    for (row, position), tags in tags_by_cell.items():
+    for (row, position), (gone, new) in tags_by_cell.items():
         cells = dataset.frame.iloc[:, position]
-        if None in tags:
-            changes[row, position] = _negative_cell(cells)
-        else:
-            changes[row, position] = _remove_tags(cells.iat[row], tags, origin.labels.separators[position])
+        if None in gone or None in new:
+            changes[row, position] = _cell_that_says(cells, None in new)
+            continue
+        separator, cell = origin.labels.separators[position], cells.iat[row]
+        if gone:
+            cell = _remove_tags(cell, set(gone), separator)
+        changes[row, position] = _add_tags(cell, new, separator, cells) if new else cell
     return _copy(origin, range(len(dataset.columns)), path, changes)
 
 
-def _negative_cell(cells: Any) -> Any:
-    """Return how a column of yes and no says no; None if it only says yes."""
+def _cell_that_says(cells: Any, truth: bool) -> Any:
+    """Return how a column spells yes or no; None for a no, and "1" for a yes, that it never spells."""
     said = (boolean_value(text) if text is not None else None for text in texts_of(cells))
-    return next((cell for cell, truth in zip(cells, said, strict=True) if truth is False), None)
+    found = (cell for cell, value in zip(cells, said, strict=True) if value is truth)
+    return next(found, "1" if truth else None)
+
+
+def _is_empty(cell: Any) -> bool:
+    if isinstance(cell, str):
+        return cell.strip().lower() in MISSING
+    return cell is None or cell != cell  # nan
+
+
+def _add_tags(cell: Any, tags: list[Any], separator: str | None, cells: Any) -> Any:
+    """Return a cell of tags with more of them, written as before or, if it is blank, as the other cells.
+
+    Examples
+    --------
+    >>> _add_tags("billing; bug", ["login"], ";", []), _add_tags('["a"]', ["b"], None, [])
+    ('billing; bug; login', '["a", "b"]')
+    >>> _add_tags(None, ["b"], None, [None, '["a"]']), _add_tags("", ["b", "c"], None, ["a"])
+    ('["b"]', 'b;c')
+    """
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        return [*cell, *tags]
+    if _is_empty(cell):
+        filled = next((other for other in cells if not _is_empty(other)), "")
+        if isinstance(filled, (list, tuple, set, frozenset, np.ndarray)):
+            return [*tags]
+        if isinstance(filled, str) and (found := items_of(filled)) is not None:
+            return found[1](tags)
+        return (separator or ";").join(map(str, tags))
+    if isinstance(cell, str) and (found := items_of(cell)) is not None:
+        return found[1]([*found[0], *tags])
+    separator = separator or ";"
+    gap = " " if f"{separator} " in str(cell) else ""
+    return f"{separator}{gap}".join([str(cell), *map(str, tags)])
 
 
 def _remove_tags(cell: Any, tags: set[Any], separator: str | None) -> Any:
