@@ -41,7 +41,7 @@ def test_help_fits_a_screen_and_has_an_example(capsys, command):
     code, out, err = run(capsys, *command.split(), "--help")
     assert (code, err) == (0, "")
     assert "Example" in out
-    assert len(out.splitlines()) <= 48
+    assert len(out.splitlines()) <= 56
     assert max(map(len, out.splitlines())) <= 82
     if command in ("select", "audit", "issues", "apply-review", "datasets info"):
         for option in DATA_OPTIONS:
@@ -71,7 +71,7 @@ def test_the_examples_of_the_help_run(capsys, example):
         stream.write("x,tags\n" + "".join(f"{x},{'a;b' if x > 0.5 else 'b'}\n" for x in X[:, 0]))
     with open("check.csv", "w") as stream:
         row = int(np.flatnonzero(Y[:, 0])[0])
-        stream.write(f"id:name,label,verdict\nrow {row},label_0,keep\n")
+        stream.write(f"id:name,label,verdict\nrow {row},label_0,right\n")
     for line in example.splitlines():
         if "--draw" in line:
             os.remove("check.csv")

@@ -63,7 +63,6 @@ def test_json_says_the_same(named, capsys):
     found = issues_in(capsys, named, "--labels", "2", "--id", "bird", "-n", "3")
     first = found["label_issues"][0]
     assert (first["row"], first["label"], first["rank"]) == ("bird 0", "label_a", 1)
-    assert first["least_supported_percent"] == pytest.approx(100 / found["n_candidates"], rel=1e-5)
     assert len(found["label_issues"]) == 3
     assert [label["label"] for label in found["labels"]] == ["label_a", "label_<i>b"]
     assert "share_wrong" not in found["labels"][0]
@@ -75,7 +74,7 @@ def test_a_review_file_lists_every_label(table, planted, capsys):
     assert code == 0
     assert "wrote review.csv" in err
     lines = lines_of("review.csv")
-    assert list(lines[0]) == ["sample", "label", "rank", "least_supported_percent", "verdict"]
+    assert list(lines[0]) == ["sample", "label", "issue", "rank", "support", "verdict", "draw", "planned"]
     assert len(lines) == planted.Y_candidates.sum()
     issues = find_label_issues(planted.X, planted.Y_candidates)
     assert [int(line["sample"]) for line in lines] == issues.rows.tolist()
@@ -95,7 +94,7 @@ def test_drawn_labels_with_verdicts_give_probabilities(named, planted, capsys):
     columns = {name: label for label, name in enumerate(planted.label_names)}
     judge(
         "check.csv",
-        lambda line: "keep" if planted.Y[int(line["sample"]), columns[line["label"]]] else "remove",
+        lambda line: "right" if planted.Y[int(line["sample"]), columns[line["label"]]] else "wrong",
     )
     arguments = (named, "--labels", "2", "--checked", "check.csv", "--output", "review.csv")
     code, out, err = run(capsys, "issues", *arguments)
@@ -116,7 +115,7 @@ def test_drawn_labels_with_verdicts_give_probabilities(named, planted, capsys):
 def test_few_verdicts_give_no_probability_and_none_is_noted(table, capsys):
     run(capsys, "issues", table, "--labels", "2", "--draw", "9", "-o", "check.csv")
     assert "check.csv" in run(capsys, "issues", table, "--labels", "2", "--checked", "check.csv")[2]
-    judge("check.csv", lambda line: "keep")
+    judge("check.csv", lambda line: "right")
     found = issues_in(capsys, table, "--labels", "2", "--checked", "check.csv", "-o", "review.csv")
     assert found["n_checked"] == 9
     assert "share_wrong" not in found
@@ -160,12 +159,12 @@ def test_prediction_options_reach_the_estimate(table, planted, capsys):
 
 def test_a_review_cleans_a_table_and_nothing_else_in_it(named, planted, capsys):
     run(capsys, "issues", named, "--labels", "2", "--id", "bird", "-o", "review.csv")
-    judge("review.csv", lambda line: {"1": "remove", "2": "keep"}.get(line["rank"], ""))
+    judge("review.csv", lambda line: {"1": "wrong", "2": "right"}.get(line["rank"], ""))
     options = ["--labels", "2", "--id", "bird"]
     code, out, err = run(capsys, "apply-review", named, "review.csv", *options, "-o", "clean.csv")
     assert (code, out) == (0, "")
     n_candidates = int(planted.Y_candidates.sum())
-    assert f"{n_candidates - 2} of {n_candidates}" in err
+    assert f"{n_candidates - 1} labels stay" in err
     before, after = lines_of(named), lines_of("clean.csv")
     assert (before[0].pop("label_a"), after[0].pop("label_a")) == ("1", "0")
     assert before == after
@@ -177,7 +176,7 @@ def test_a_review_cleans_a_table_and_nothing_else_in_it(named, planted, capsys):
 def test_candidates_next_to_the_truth_are_cleaned_in_every_format(planted, capsys):
     write(planted, "data.arff")
     run(capsys, "issues", "data.arff", "-o", "review.csv", "-n", "1")
-    judge("review.csv", lambda line: "remove")
+    judge("review.csv", lambda line: "wrong")
     for ending in (".arff", ".npz", ".tsv"):
         code, _, err = run(capsys, "apply-review", "data.arff", "review.csv", "-o", f"clean{ending}")
         assert code == 0, err
@@ -189,9 +188,9 @@ def test_candidates_next_to_the_truth_are_cleaned_in_every_format(planted, capsy
 def test_what_the_cleaned_file_lacks_is_noted(named, planted, capsys):
     options = ["--labels", "2", "--id", "bird", "--ignore", "noise"]
     run(capsys, "issues", named, *options, "-o", "review.csv")
-    judge("review.csv", lambda line: "remove" if int(line["sample"]) < 5 else "")
+    judge("review.csv", lambda line: "wrong" if int(line["sample"]) < 5 else "")
     n_emptied = int(planted.Y_candidates[:5].any(axis=1).sum())
-    for name, n_notes in (("clean.csv", 1), ("clean.npz", 3)):
+    for name, n_notes in (("clean.csv", 2), ("clean.npz", 4)):
         code, _, err = run(capsys, "apply-review", named, "review.csv", *options, "-o", name)
         assert code == 0
         assert f"note: {n_emptied} rows " in err
@@ -204,7 +203,7 @@ def test_what_the_cleaned_file_lacks_is_noted(named, planted, capsys):
 def test_verdicts_are_never_overwritten(table, capsys):
     run(capsys, "issues", table, "--labels", "2", "-o", "review.csv")
     run(capsys, "issues", table, "--labels", "2", "-o", "review.csv")  # nothing is lost
-    judge("review.csv", lambda line: "keep" if line["rank"] == "7" else "")
+    judge("review.csv", lambda line: "right" if line["rank"] == "7" else "")
     for options in ([], ["--draw", "5"]):
         assert "1 verdict" in fails(capsys, 1, "issues", table, "--labels", "2", "-o", "review.csv", *options)
 
@@ -212,8 +211,8 @@ def test_verdicts_are_never_overwritten(table, capsys):
 @pytest.mark.parametrize(
     ("header", "line", "named_in_error"),
     [
-        ("sample", "60,label_a,keep", "'60'"),
-        ("id:nest", "=1,label_a,keep", "'nest'"),
+        ("sample", "60,label_a,right", "'60'"),
+        ("id:nest", "=1,label_a,right", "'nest'"),
     ],
 )
 def test_a_wrong_review_is_one_error_and_nothing_is_written(named, header, line, named_in_error, capsys):
@@ -228,7 +227,7 @@ def test_a_wrong_review_is_one_error_and_nothing_is_written(named, header, line,
     ("arguments", "named_in_error"),
     [
         (["--draw", "5"], "--output"),
-        (["--draw", "5", "--checked", "data.csv", "-o", "x.csv"], "--checked"),
+        (["--draw", "5", "--checked", "data.csv", "--remove-at", "0.1", "-o", "x.csv"], "--remove-at"),
         (["--draw", "5", "--html", "p.html", "-o", "x.csv"], "--html"),
         (["-o", "review.tsv"], "'review.tsv'"),
         (["-o", "data.csv"], "'data.csv'"),

@@ -63,7 +63,7 @@ def test_without_checks_nothing_looks_like_a_probability(data):
     X, Y, _ = data
     issues = find_label_issues(X, Y)
     assert issues.probability is None
-    columns = "row label rank least_supported_percent support verdict"
+    columns = "row label issue rank support verdict"
     assert list(issues.to_frame()) == columns.split()
     assert list(issues.label_summary()) == ["label", "n_candidates", "n_flagged"]
     assert issues.share_wrong is None
@@ -104,12 +104,12 @@ def test_checked_candidates_have_their_verdicts_and_are_not_listed_again(data):
     frame = issues.to_frame()
     assert frame["verdict"].value_counts().to_dict() == {
         "": int(Y.sum()) - 60,
-        "keep": int(answers.sum()),
-        "remove": int((1 - answers).sum()),
+        "right": int(answers.sum()),
+        "wrong": int((1 - answers).sum()),
     }
     for row, label, answer in zip(rows, labels, answers, strict=True):
         own = frame[(frame["row"] == row) & (frame["label"] == f"y{label}")]
-        assert own["verdict"].tolist() == ["keep" if answer else "remove"]
+        assert own["verdict"].tolist() == ["right" if answer else "wrong"]
         assert own["probability"].tolist() == [answer]
     assert "probability 0\n" not in issues.summary(n_shown=20)
 

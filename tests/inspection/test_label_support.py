@@ -569,7 +569,7 @@ def test_too_many_labels_have_no_effects_of_their_own(monkeypatch):
         ([0], ["red"], [1]),
         ([0], [0], [2]),
         ([0], [0], ["keep"]),
-        ([0], [0], [np.nan]),
+        ([0], [0], [0.5]),
         ([0, 1], [0], [1]),
         ([0], [0]),
         3,

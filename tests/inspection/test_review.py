@@ -6,14 +6,19 @@ import pytest
 import scipy.sparse as sp
 
 from labelsieve import find_label_issues
+from labelsieve.inspection._reviews import Draw, Review
 from labelsieve.inspection.review import (
-    Review,
-    candidates_to_csv,
+    corrected,
+    depends_on_columns,
     id_column,
+    is_cleaned,
     issues_to_csv,
     n_verdicts,
+    provenance_file,
+    provenance_text,
+    read_proposals,
     read_review,
-    without_removed,
+    review_to_csv,
 )
 from labelsieve.io import Dataset, DatasetError, read, write
 
@@ -53,9 +58,20 @@ def saved(path, text):
 
 
 def with_verdicts(text, verdicts):
-    """Fill in the last column."""
-    rows = list(csv.reader(io.StringIO(text)))
+    """Fill in the verdicts of a random draw, and make them the last column."""
+    rows = [[*row[:-3], *row[-2:], row[-3]] for row in csv.reader(io.StringIO(text))]
     return [rows[0], *([*row[:-1], verdict] for row, verdict in zip(rows[1:], verdicts, strict=True))]
+
+
+def candidates_to_csv(rows, labels, data):
+    """The file of a random draw."""
+    return review_to_csv(Review.of_draw(rows, labels), data)
+
+
+def verdicts_of(review):
+    """Rows, labels and answers with a verdict."""
+    decided = np.flatnonzero(review.answers >= 0)
+    return review.rows[decided], review.labels[decided], review.answers[decided]
 
 
 def as_csv(rows, **dialect):
@@ -79,7 +95,8 @@ def test_a_review_file_reads_back_exactly(tmp_path, ids, named):
     np.testing.assert_array_equal(review.rows, rows)
     np.testing.assert_array_equal(review.labels, labels)
     assert (review.answers == -1).all()
-    assert all(len(part) == 0 for part in review.checked)
+    assert review.draws == (Draw(1, len(rows)),)
+    assert not review.is_complete(review.draws[0])
 
 
 @pytest.mark.parametrize(
@@ -98,12 +115,11 @@ def test_a_review_file_reads_back_exactly(tmp_path, ids, named):
 )
 def test_what_spreadsheets_save_is_read(tmp_path, ids, resave):
     rows, labels = np.nonzero(Y)
-    verdicts = ["Keep", " REMOVE ", "", "keep", *[""] * (len(rows) - 4)]
+    verdicts = ["Right", " WRONG ", "", "right", *[""] * (len(rows) - 4)]
     table = with_verdicts(candidates_to_csv(rows, labels, data_of(names=ids)), verdicts)
     path = saved(tmp_path / "review.csv", resave(table))
     review = read_review(path, data_of(sp.csr_array(Y), names=ids))
-    assert (review.n_kept, review.n_removed) == (2, 1)
-    np.testing.assert_array_equal(review.checked, (rows[[0, 1, 3]], labels[[0, 1, 3]], [1, 0, 1]))
+    np.testing.assert_array_equal(verdicts_of(review), (rows[[0, 1, 3]], labels[[0, 1, 3]], [1, 0, 1]))
     assert n_verdicts(path) == 3
 
 
@@ -115,7 +131,7 @@ def test_a_file_in_the_encoding_of_older_spreadsheets_is_read(tmp_path):
 
 
 def test_a_spreadsheet_may_take_off_the_apostrophe(tmp_path):
-    text = "sample,label,verdict\n0,=1+1,keep\n"
+    text = "sample,label,verdict\n0,=1+1,right\n"
     assert read_review(saved(tmp_path / "review.csv", text), data_of()).answers.tolist() == [1]
 
 
@@ -129,12 +145,22 @@ def test_the_list_of_issues_holds_ranks_and_verdicts(tmp_path):
         X, candidates, label_names=data.label_names, checked=(rows, labels, np.arange(50) % 2)
     )
     table = list(csv.DictReader(io.StringIO(issues_to_csv(issues, data))))
-    assert list(table[0]) == ["sample", "label", "rank", "least_supported_percent", "probability", "verdict"]
+    assert list(table[0]) == [
+        "sample",
+        "label",
+        "issue",
+        "rank",
+        "support",
+        "probability",
+        "verdict",
+        "draw",
+        "planned",
+    ]
     assert len(table) == candidates.sum()
     assert [int(line["rank"]) for line in table] == [*range(1, len(table) + 1)]
     path = saved(tmp_path / "review.csv", issues_to_csv(issues, data))
     review = read_review(path, data)
-    np.testing.assert_array_equal(np.sort(review.checked[0]), np.sort(rows))
+    np.testing.assert_array_equal(np.sort(verdicts_of(review)[0]), np.sort(rows))
     few = list(csv.DictReader(io.StringIO(issues_to_csv(issues, data, 3))))
     assert sum(not line["verdict"] for line in few) == 3
     assert sum(bool(line["verdict"]) for line in few) == 50
@@ -146,15 +172,15 @@ def test_the_list_of_issues_holds_ranks_and_verdicts(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        (["12,=1+1,keep"], "line 2: .*'12'"),
-        (["-1,=1+1,keep"], "line 2: .*'-1'"),
-        (["one,=1+1,keep"], "line 2: .*'one'"),
+        (["12,=1+1,right"], "line 2: .*'12'"),
+        (["-1,=1+1,right"], "line 2: .*'-1'"),
+        (["one,=1+1,right"], "line 2: .*'one'"),
         (["0,+b,"], "line 2: .*'[+]b'"),
         (["0,=1+1,", "0,nobody,"], "line 3: .*'nobody'"),
-        (["0,=1+1,", "0,'=1+1,keep"], "line 3"),
+        (["0,=1+1,", "0,'=1+1,right"], "line 3"),
         (["0,=1+1,maybe"], "line 2: .*'maybe'"),
-        (["0,=1+1,keep,and more"], "line 2: expected 3 fields, got 4"),
-        (['0,"=1+1,keep'], "quotes"),
+        (["0,=1+1,right,and more"], "line 2: expected 3 fields, got 4"),
+        (['0,"=1+1,right'], "quotes"),
         (["0"], "line 2: .*''"),
     ],
 )
@@ -180,7 +206,7 @@ def test_other_files_are_rejected(tmp_path, header, missing):
 
 
 def test_unknown_ids_are_refused_with_a_hint_at_spreadsheets(tmp_path, ids):
-    path = saved(tmp_path / "review.csv", "id:patient no.,label,verdict\n7,=1+1,keep\n")
+    path = saved(tmp_path / "review.csv", "id:patient no.,label,verdict\n7,=1+1,right\n")
     with pytest.raises(DatasetError, match=r"line 2: .*007.*'7'"):
         read_review(path, data_of(names=ids))
 
@@ -197,15 +223,15 @@ def test_files_without_verdicts_have_none(tmp_path):
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
-def test_only_removed_candidates_go_and_the_truth_stays(container):
+def test_only_wrong_candidates_go_and_the_truth_stays(container):
     X = np.arange(24.0).reshape(12, 2)
-    review = Review(np.array([0, 3, 5]), np.array([0, 3, 0]), np.array([0, 1, -1]))
-    cleaned = without_removed(Dataset(X, container(np.eye(12, 10)), container(Y)), review)
+    review = Review.of_draw(np.array([0, 3, 5]), np.array([0, 3, 0]), np.array([0, 1, -1]))
+    cleaned = corrected(Dataset(X, container(np.eye(12, 10)), container(Y)), review)
     expected = Y.copy()
     expected[0, 0] = 0
     np.testing.assert_array_equal(np.asarray(sp.csr_array(cleaned.Y_candidates).toarray()), expected)
     np.testing.assert_array_equal(sp.csr_array(cleaned.Y).toarray(), np.eye(12, 10))
-    labels_only = without_removed(Dataset(X, container(Y)), review)
+    labels_only = corrected(Dataset(X, container(Y)), review)
     np.testing.assert_array_equal(sp.csr_array(labels_only.Y).toarray(), expected)
     assert labels_only.Y_candidates is None
 
@@ -277,3 +303,96 @@ def test_names_of_rows_are_written_and_read_back(tmp_path, ids):
     with pytest.raises(ValueError, match="zip"):
         write(data, tmp_path / "short.csv", row_names=("who", names[:3]))
     assert not (tmp_path / "short.csv").exists()
+
+
+# Draws, missing labels and provenance
+
+
+def review_of_many():
+    """A complete draw, an incomplete one with a missing label, and a label reviewed outside any draw."""
+    return Review(
+        rows=np.array([0, 3, 5, 2, 4]),
+        labels=np.array([0, 3, 0, 5, 0]),
+        answers=np.array([1, 0, 2, 1, 0], dtype=np.int8),
+        is_missing=np.array([False, False, False, True, False]),
+        numbers=np.array([1, 1, 2, 3, 0]),
+        draws=(Draw(1, 2), Draw(2, 4, share=0.2), Draw(3, 1, n_suggested=500)),
+    )
+
+
+def test_draws_survive_a_file_in_any_order(tmp_path):
+    review = review_of_many()
+    lines = review_to_csv(review, data_of()).splitlines()
+    path = saved(tmp_path / "review.csv", "\n".join([lines[0], *sorted(lines[1:], reverse=True)]))
+    found = read_review(path, data_of())
+    assert found.draws == review.draws
+    assert [found.is_complete(draw) for draw in found.draws] == [True, False, True]
+    assert [found.n_answered(draw) for draw in found.draws] == [2, 1, 1]
+    order = np.lexsort((found.labels, found.rows))
+    expected = np.lexsort((review.labels, review.rows))
+    for name in ("rows", "labels", "answers", "is_missing", "numbers"):
+        np.testing.assert_array_equal(getattr(found, name)[order], getattr(review, name)[expected])
+
+
+def test_a_draw_with_a_deleted_line_is_incomplete(tmp_path):
+    lines = review_to_csv(review_of_many(), data_of()).splitlines()
+    found = read_review(saved(tmp_path / "review.csv", "\n".join([lines[0], *lines[2:]])), data_of())
+    assert not found.is_complete(found.draws[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("0,=1+1,wrong,right,first,50", "'first'"),
+        ("0,=1+1,wrong,right,1:all,", "'1:all'"),
+        ("0,=1+1,wrong,right,1:least-0%,5", "least"),
+        ("0,=1+1,other,right,,", "'other'"),
+        ("0,=1+1,missing,right,,", "not missing"),
+        ("0,x,missing,right,,", "'x'"),
+    ],
+)
+def test_odd_draws_and_issues_are_rejected(tmp_path, line, said):
+    path = saved(tmp_path / "review.csv", f"sample,label,issue,verdict,draw,planned\n{line}\n")
+    with pytest.raises(DatasetError, match=rf"line 2.*{said}"):
+        read_review(path, data_of())
+
+
+def test_two_sizes_of_one_draw_are_rejected(tmp_path):
+    text = "sample,label,verdict,draw,planned\n0,=1+1,right,1:all,2\n1,=1+1,right,1:all,3\n"
+    with pytest.raises(DatasetError, match=r"line 2.*planned"):
+        read_review(saved(tmp_path / "review.csv", text), data_of())
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_missing_labels_are_added_and_wrong_ones_removed(container):
+    expected = Y.copy()
+    expected[3, 3] = expected[4, 0] = 0
+    expected[2, 5] = 1
+    cleaned = corrected(Dataset(np.zeros((12, 1)), container(Y)), review_of_many())
+    np.testing.assert_array_equal(sp.csr_array(cleaned.Y).toarray(), expected)
+
+
+def test_only_random_draws_from_all_leave_the_labels_independent_of_the_columns():
+    review = review_of_many()
+    assert depends_on_columns(review)
+    assert not depends_on_columns(review.take(np.array([0, 1, 2])))
+    assert depends_on_columns(review.take(np.array([3])))
+
+
+def test_a_corrected_copy_is_recognised_until_it_changes(tmp_path):
+    path = tmp_path / "clean.csv"
+    path.write_text("a,b,label:x\n1,2,1\n2,1,0\n3,3,1\n")
+    assert not is_cleaned(read(path))
+    saved(provenance_file(path), provenance_text(read(path).checksum, 1, 0))
+    assert is_cleaned(read(path))
+    path.write_text("a,b,label:x\n1,2,1\n2,1,0\n3,4,1\n")
+    assert not is_cleaned(read(path))
+
+
+def test_proposals_are_those_without_a_verdict(tmp_path):
+    text = "sample,label,verdict,proposed\n0,=1+1,,remove\n1,=1+1,right,remove\n2,=1+1,,\n"
+    path = saved(tmp_path / "review.csv", text)
+    assert read_proposals(path, read_review(path, data_of())).tolist() == [True, False, False]
+    path = saved(tmp_path / "other.csv", "sample,label,verdict\n0,=1+1,\n")
+    with pytest.raises(DatasetError, match="--remove-at"):
+        read_proposals(path, read_review(path, data_of()))

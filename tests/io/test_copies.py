@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labelsieve.io import DatasetError, read
-from labelsieve.io.copies import write_selected, write_without
+from labelsieve.io.copies import write_corrected, write_selected
 
 COMMON = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 TAGS = ("bug", "billing", "login")
@@ -50,7 +50,7 @@ def check_copies(path, rows):
     data = read(path, labels="tags", label_sep=";", ignore="text")
     label = data.label_names.index("billing")
     clean, small = path.with_name(f"clean{path.suffix}"), path.with_name(f"small{path.suffix}")
-    write_without(data, [(0, label)], clean)
+    write_corrected(data, [(0, label)], [], clean)
     write_selected(data, [0], small)
     cleaned = read(clean, labels="tags", label_sep=";", ignore="text")
     expected = np.array(data.Y)
@@ -169,7 +169,7 @@ def test_parquet_keeps_index_and_compression(tmp_path):
     frame = pd.DataFrame({"x": np.arange(20.0) % 7, "tags": ["a;b", "b"] * 10}, index=index[::-1])
     frame.to_parquet(tmp_path / "t.parquet", compression="zstd")
     data = read(tmp_path / "t.parquet", labels="tags")
-    write_without(data, [(0, data.label_names.index("a"))], tmp_path / "out.parquet")
+    write_corrected(data, [(0, data.label_names.index("a"))], [], tmp_path / "out.parquet")
     pd.testing.assert_index_equal(pd.read_parquet(tmp_path / "out.parquet").index, frame.index)
     facts = parquet.ParquetFile(tmp_path / "out.parquet").metadata
     assert facts.row_group(0).column(0).compression == "ZSTD"
@@ -200,14 +200,14 @@ def test_values_of_formulas_that_a_copy_loses_are_noted(tmp_path):
             book.active.append(row)
         book.save(tmp_path / f"{name}.xlsx")
         data = read(tmp_path / f"{name}.xlsx", labels="tags")
-        note = write_without(data, [(0, 0)], tmp_path / "out.xlsx")
+        note = write_corrected(data, [(0, 0)], [], tmp_path / "out.xlsx")
         assert (note is None) == (name == "plain")
 
 
 def test_blank_lines_stay(tmp_path):
     path, target = tmp_path / "t.csv", tmp_path / "out.csv"
     path.write_text("x,tags\n" + '1,a;b\n\n""\n2,b\n' * 5)
-    write_without(read(path, labels="tags"), [(1, 1)], target)
+    write_corrected(read(path, labels="tags"), [(1, 1)], [], target)
     assert target.read_text() == "x,tags\n" + '1,a;b\n\n""\n2,\n' + '1,a;b\n\n""\n2,b\n' * 4
 
 
@@ -215,7 +215,7 @@ def test_a_new_copy_has_the_mode_of_the_table(tmp_path):
     path, target = tmp_path / "t.csv", tmp_path / "out.csv"
     path.write_text("x,tags\n" + "1,a;b\n2,b\n" * 5)
     path.chmod(0o600)
-    write_without(read(path, labels="tags"), [(0, 0)], target)
+    write_corrected(read(path, labels="tags"), [(0, 0)], [], target)
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
@@ -227,7 +227,7 @@ def test_copies_keep_the_mode_of_the_file_they_replace_and_are_flushed(tmp_path,
     flushed = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda number: (flushed.append(number), real(number))[1])
-    write_without(read(path, labels="tags"), [(0, 0)], target)
+    write_corrected(read(path, labels="tags"), [(0, 0)], [], target)
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     assert flushed
     assert target.read_text().startswith("x,tags\n1,b\n2,b\n1,a;b\n")
@@ -238,5 +238,31 @@ def test_a_copy_holds_what_was_read(tmp_path):
     path.write_text("x,tags\n" + "1,a;b\n2,b\n" * 5)
     data = read(path, labels="tags")
     path.write_text("x,tags\n1,a;b\n")
-    write_without(data, [(8, 0)], target)
+    write_corrected(data, [(8, 0)], [], target)
     assert target.read_text() == "x,tags\n" + "1,a;b\n2,b\n" * 4 + "1,b\n2,b\n"
+
+
+@pytest.mark.parametrize(
+    ("cells", "added", "expected"),
+    [
+        (["a; b", "b", "a"], [(1, "a")], ["a; b", "b;a", "a"]),
+        (["a;b", "", "b"], [(1, "b")], ["a;b", "b", "b"]),
+        (['["a", "b"]', "[]", '["b"]'], [(1, "a"), (1, "b")], ['["a", "b"]', '["a", "b"]', '["b"]']),
+    ],
+)
+def test_tags_are_added_as_the_table_writes_them(tmp_path, cells, added, expected):
+    path, target = tmp_path / "data.csv", tmp_path / "out.csv"
+    pd.DataFrame({"x": [1, 2, 3], "tags": cells}).to_csv(path, index=False)
+    data = read(path, labels="tags")
+    places = [(row, data.label_names.index(tag)) for row, tag in added]
+    write_corrected(data, [], places, target)
+    found = pd.read_csv(target, keep_default_na=False)
+    assert found["tags"].tolist() == expected
+    assert read(target, labels="tags").candidates.sum() == data.candidates.sum() + len(added)
+
+
+def test_a_no_becomes_a_yes_and_a_tag_changes_places(tmp_path):
+    path, target = tmp_path / "data.csv", tmp_path / "out.csv"
+    path.write_text("x,label:a,label:b\n1,yes,no\n2,no,no\n3,no,yes\n")
+    write_corrected(read(path), [(0, 0)], [(0, 1), (1, 0)], target)
+    assert target.read_text() == "x,label:a,label:b\n1,no,yes\n2,yes,no\n3,no,yes\n"

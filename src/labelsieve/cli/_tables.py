@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from rich.console import Console, RenderableType
 
@@ -40,7 +40,7 @@ def ranking_table(
     return lay_out(console, columns, long=found.unit, bars=ranking.shares[listed].tolist())
 
 
-def error_rates(controlled: ControlledSelection, listed: Sequence[int]) -> dict[str, list[str]]:
+def error_rates(controlled: ControlledSelection, listed: Iterable[int]) -> dict[str, list[str]]:
     """Return the p-values and q-values of some columns as texts; "≤" marks upper bounds."""
     return {
         name: [f"{'≤ ' if controlled.is_bound[column] else ''}{numbers[column]:.2g}" for column in listed]

@@ -38,7 +38,7 @@ Examples:
   labelsieve audit data.csv --labels 'label_*' --id name --checked check.csv
 """
 
-_SHOWN = 5
+_SHOWN, _MISSING_SHOWN = 5, 3
 _AUTOMATIC = "auto"
 
 
@@ -113,9 +113,9 @@ def print_summary(found: Audit, console: Console) -> None:
         "role": first["role"].tolist(),
         "evidence": first["evidence"].map("{:.0f}".format).tolist(),
     }
-    assert found.controlled is not None
     assert found.ranking is not None
-    columns["q"] = error_rates(found.controlled, found.ranking.order[:_SHOWN])["q"]
+    if found.controlled is not None:
+        columns["q"] = error_rates(found.controlled, found.ranking.order[:_SHOWN])["q"]
     if found.stability is not None:
         n_subsamples = found.stability.n_resamples
         columns["selected"] = [
@@ -126,5 +126,6 @@ def print_summary(found: Audit, console: Console) -> None:
     assert found.label_issues is not None
     if warning is None:
         console.print(issues_table(found, console, _SHOWN), "", sep="\n")
-        console.print(issues_table(found, console, _SHOWN, missing=True), "", sep="\n")
+        if found.label_issues.missing is not None and found.label_issues.missing.n_flagged:
+            console.print(issues_table(found, console, _MISSING_SHOWN, missing=True), "", sep="\n")
     console.print(found.label_issues.issues.caveat(ADVICE))

@@ -43,11 +43,10 @@ Examples:
   labelsieve issues data.csv --labels 'label_*' --id name --html page.html
   labelsieve issues data.csv --labels 5 --draw 50 -o review.csv
   labelsieve issues data.csv --labels 5 --checked review.csv --remove-at 10% -o all.csv
-  labelsieve issues data.csv --labels 5 --which missing --draw 50 -o missing.csv
   labelsieve apply-review data.csv all.csv --labels 5 --proposed -o clean.csv
 
-The verdict in a review file is right (the row should have the label), wrong, unsure or empty. Verdicts on all labels
-of a random draw give the number of wrong labels with an interval, and labels that can be removed without review.
+Verdicts are right (the row should have the label), wrong, unsure or empty. A completely reviewed draw tells how many
+labels are wrong, and which can be removed without review.
 """
 
 _SHOWN, _LABELS_SHOWN = 10, 20
@@ -60,7 +59,7 @@ def issues(
     data: DataOptions,
     output: Annotated[
         Path | None,
-        option("FILE", "Review file to write: all labels, most likely errors first.", "--output", "-o"),
+        option("FILE", "Review file to write, most likely errors first.", "--output", "-o"),
     ] = None,
     which: Annotated[
         Literal["wrong", "missing", "both"],
@@ -81,11 +80,11 @@ def issues(
     checked: Annotated[Path | None, option("FILE", "Review file with your verdicts.", panel=_REVIEW)] = None,
     remove_at: Annotated[
         str | None,
-        option("SHARE", "Propose removals of which at most this share is right.", panel=_REVIEW),
+        option("SHARE", "Propose removals; largest share of mistakes.", panel=_REVIEW),
     ] = None,
     add_at: Annotated[
         str | None,
-        option("SHARE", "Propose missing labels of which at most this share is wrong.", panel=_REVIEW),
+        option("SHARE", "Propose additions; largest share of mistakes.", panel=_REVIEW),
     ] = None,
     kernel: Annotated[
         Literal["auto", "linear", "rbf"], option("KERNEL", "Kernel: auto, linear or rbf.", panel=_PREDICTION)
@@ -212,7 +211,7 @@ def _corrections(issues: LabelIssues, bounds: dict[str, float | None]) -> dict[s
     found = {}
     for part in filter(None, (issues, issues.missing)):
         bound = bounds[part.which]
-        if bound is not None:
+        if bound is not None and part.complete_draw() is not None:
             found[part.which] = part.removable(bound) if part.which == "wrong" else part.addable(bound)
     return found
 
@@ -277,7 +276,7 @@ def _print_tables(
     console.print(lay_out(console, columns, long="label", title=title), "", sep="\n")
     for text in (
         describe_guarantees(issues),
-        "" if correction is None else describe_correction(issues, correction),
+        describe_correction(issues, correction) if correction is not None else "",
         issues.caveat(ADVICE),
     ):
         if text:

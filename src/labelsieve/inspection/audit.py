@@ -15,7 +15,7 @@ from labelsieve import __version__
 from labelsieve._base import BaseSelector, as_generator, check_count, count_selected
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._text import one_line
-from labelsieve.inspection.controlled import controlled_selection
+from labelsieve.inspection.controlled import can_be_tested, controlled_selection
 from labelsieve.inspection.explanations import explain_label_issues
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.ranking import Ranking
@@ -194,7 +194,7 @@ def inspect_dataset(
                         X, Y, n_permutations=n_permutations, random_state=random_state
                     )
                 settings["Permutations"] = str(len(parts["evidence_test"].permuted))
-            if fdr is not None:
+            if fdr is not None and can_be_tested(dataset.candidates):
                 step("testing the columns")
                 parts["controlled"] = controlled_selection(
                     dataset.X,

@@ -198,9 +198,8 @@ def controlled_selection(
             raise ValueError(f"groups must have one entry per feature ({n_features}), got {len(groups)}.")
         keys, group = np.unique(np.asarray(groups), return_inverse=True)
         names = keys.tolist()
-    n_rows = int(np.count_nonzero(np.asarray((Y != 0).sum(axis=1))))
-    if n_rows < _FEWEST_ROWS:
-        raise ValueError(f"Y must have candidates in at least {_FEWEST_ROWS} rows, got {n_rows}.")
+    if not can_be_tested(Y):
+        raise ValueError(f"Y must have candidates in at least {_FEWEST_ROWS} rows.")
     test = _Test.of(within_range(X), Y, group)
     if not len(test.labels_scale):
         raise ValueError("Y must have a label that some but not all rows have, got none.")
@@ -228,6 +227,11 @@ def controlled_selection(
         found.is_bound,
         found.is_settled,
     )
+
+
+def can_be_tested(Y: Matrix) -> bool:
+    """Return True if enough rows have candidates."""
+    return int(np.count_nonzero(np.asarray((Y != 0).sum(axis=1)))) >= _FEWEST_ROWS
 
 
 @dataclass

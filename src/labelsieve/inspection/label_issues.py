@@ -147,11 +147,6 @@ class LabelIssues:
         return float(1 - self.shown_probability[self.rows, self.labels].mean())
 
     @property
-    def percentiles(self) -> np.ndarray:
-        """Rank of each label as a percentage of the number of labels."""
-        return 100 * np.arange(1, len(self.rows) + 1) / self.n_labels
-
-    @property
     def unchecked(self) -> np.ndarray:
         """Positions in `rows` of the labels that were not reviewed."""
         return np.flatnonzero(self.answers == OPEN)
@@ -173,17 +168,15 @@ class LabelIssues:
         Returns
         -------
         DataFrame
-            Columns ``row`` (row id), ``label``, ``issue`` ("wrong" or "missing"), ``rank``,
-            ``least_supported_percent`` (see `percentiles`), ``support``, ``probability`` (with at least 50 reviewed
-            candidates) and ``verdict`` ("right", "wrong", "unsure" or ""). A missing label is right if the row should
-            have it.
+            Columns ``row`` (row id), ``label``, ``issue`` ("wrong" or "missing"), ``rank``, ``support``,
+            ``probability`` (with at least 50 reviewed candidates) and ``verdict`` ("right", "wrong", "unsure" or "").
+            A missing label is right if the row should have it.
         """
         columns: dict[str, Any] = {
             "row": [self.row_ids[row] for row in self.rows],
             "label": [self.label_names[label] for label in self.labels],
             "issue": self.which,
             "rank": np.arange(1, len(self.rows) + 1),
-            "least_supported_percent": self.percentiles,
             "support": self.support[self.rows, self.labels],
         }
         if self.shown_probability is not None:

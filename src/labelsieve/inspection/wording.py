@@ -77,6 +77,8 @@ def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
     top = (
         f"The top {'column is' if len(audit.selected) == 1 else 'columns are'} {_join_names(audit.selected)}."
     )
+    if audit.command == "audit" and audit.controlled is None:
+        return "Not tested", f": too few rows have candidate labels. {top}"
     if audit.command == "audit" and audit.controlled is not None:
         n_related = int(audit.controlled.selected.sum())
         verb = "is" if n_related == 1 else "are"
@@ -194,7 +196,7 @@ def _flags(issues: LabelIssues, many: str, by_label: DataFrame, total: str | Non
 
 def describe_guarantees(issues: LabelIssues) -> str:
     """Return what the reviewed labels say about the others: an interval, the progress, or why there is none."""
-    if issues.review is None or not any(draw.which == issues.which for draw in issues.review.draws):
+    if issues.review is None:
         return ""
     try:
         return issues.error_interval().describe(issues.which)
