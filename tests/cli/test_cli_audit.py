@@ -75,6 +75,8 @@ def test_verdicts_of_a_review_give_percentages(capsys, table, tmp_path):
             "id:ticket": frame.ticket[pairs[i][0]],
             "label": pairs[i][1],
             "verdict": "wrong" if i % 5 == 0 else "right",
+            "draw": "1:all",
+            "planned": 60,
         }
         for i in drawn
     ]
@@ -82,7 +84,7 @@ def test_verdicts_of_a_review_give_percentages(capsys, table, tmp_path):
     assert main(["audit", str(table), "--labels", "tags", "--checked", str(review), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert "share_wrong" in found["labels"][0]
-    assert "estimated from 60" in found["answers"][3]["answer"]
+    assert "60 reviewed" in found["answers"][3]["answer"]
 
 
 @pytest.mark.parametrize(

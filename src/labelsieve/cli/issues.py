@@ -43,7 +43,7 @@ Examples:
   labelsieve issues data.csv --labels 'label_*' --id name --html page.html
   labelsieve issues data.csv --labels 5 --draw 50 -o review.csv
   labelsieve issues data.csv --labels 5 --checked review.csv --remove-at 10% -o all.csv
-  labelsieve apply-review data.csv all.csv --labels 5 --proposed -o clean.csv
+  labelsieve apply-review data.csv all.csv --labels 5 -o clean.csv
 
 Verdicts are right (the row should have the label), wrong, unsure or empty. A completely reviewed draw tells how many
 labels are wrong, and which can be removed without review.
