@@ -88,7 +88,7 @@ def test_verdicts_of_a_review_give_percentages(capsys, table, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "named"),
     [
-        (["--labels", "tags", "-k", "9"], 1, "-k must be from 1 to 3"),
+        (["--labels", "tags", "-k", "9"], 1, "-k must be an integer from 1 to 3"),
         (["--labels", "tags", "-k", "many"], 2, "'many'"),
         (["--labels", "nothing"], 1, "'nothing'"),
         (["--labels", "tags", "--html", "no/such/folder.html"], 2, "'no/such/folder.html'"),

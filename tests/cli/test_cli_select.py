@@ -222,7 +222,9 @@ def test_one_row_is_too_few_for_every_command(capsys, command):
 
 
 def test_the_error_of_a_method_names_the_file(capsys, table):
-    assert "data.csv: -k must be from 1 to 5" in fails(capsys, 1, "select", table, "--labels", "2", "-k", "6")
+    assert "data.csv: -k must be an integer from 1 to 5" in fails(
+        capsys, 1, "select", table, "--labels", "2", "-k", "6"
+    )
     with open("negative.csv", "w") as stream:
         stream.write(DATA.replace("0.5", "-0.5"))
     options = ("--labels", "2", *PML_FSMIR, "-p", "scale=none", "-q")
