@@ -1,4 +1,4 @@
-"""What objects look like in a notebook, and the notebook that shows them all."""
+"""Tests of displays in a notebook."""
 
 import os
 from pathlib import Path
@@ -72,11 +72,11 @@ def test_a_data_set_of_many_labels_shows_the_frequent_ones():
 def test_a_lazy_data_set_reads_no_rows_to_be_shown():
     da = pytest.importorskip("dask.array")
 
-    def refuse(block):
+    def fail(block):
         raise AssertionError("rows were read")
 
-    X = da.zeros((6, 2), chunks=(3, 2)).map_blocks(refuse, dtype=float, meta=np.zeros((0, 0)))
-    Y = da.ones((6, 2), chunks=(3, 2)).map_blocks(refuse, dtype=float, meta=np.zeros((0, 0)))
+    X = da.zeros((6, 2), chunks=(3, 2)).map_blocks(fail, dtype=float, meta=np.zeros((0, 0)))
+    Y = da.ones((6, 2), chunks=(3, 2)).map_blocks(fail, dtype=float, meta=np.zeros((0, 0)))
     shown = Dataset(X, Y_candidates=Y)._repr_html_()
     assert "2 blocks of rows" in shown
     assert "label1" in shown

@@ -26,8 +26,6 @@ _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 # Maximum number of labels in the notebook view.
 _LABELS_SHOWN = 10
 _MAX_CELL_LENGTH = 60
-# Larger numbers are shown without decimals.
-_NO_DECIMALS_FROM = 1e4
 
 
 class Column(NamedTuple):
@@ -354,8 +352,8 @@ def show_value(value: Any) -> str:
 
     Examples
     --------
-    >>> [show_value(value) for value in (3.0, 0.123456, 12345.6, None, float("nan"), True, "two\n lines")]
-    ['3', '0.123', '12,346', 'missing', 'missing', 'yes', 'two lines']
+    >>> [show_value(value) for value in (3.0, 0.123456, 2010, 12345.6, None, float("nan"), True, "two\n lines")]
+    ['3', '0.123', '2010', '12,346', 'missing', 'missing', 'yes', 'two lines']
     """
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
@@ -363,7 +361,9 @@ def show_value(value: Any) -> str:
         number = float(value)
         if math.isnan(number):
             return "missing"
-        return f"{number:,.0f}" if abs(number) >= _NO_DECIMALS_FROM else f"{number:.3g}"
+        if 100 <= abs(number) < 1e15:
+            return f"{number:.0f}" if abs(number) < 1e4 else f"{number:,.0f}"
+        return f"{number:.3g}"
     text = "missing" if value is None else " ".join(str(value).split())
     if text in {"NaT", "<NA>", "nan"}:
         return "missing"

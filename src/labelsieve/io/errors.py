@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 
 class DatasetError(ValueError):
-    """A file or dataset that cannot be used.
+    """Error about a file or dataset that cannot be used.
 
     The message puts options of `read` in backticks, so that the command line can replace them by its own.
 
