@@ -137,7 +137,7 @@ def csv_text(frame: DataFrame) -> str:
 
 
 def format_score(value: float) -> str:
-    """Format a score of any size with four digits, or more for large scores.
+    """Format a score with four significant digits, or as an integer if it is large.
 
     Examples
     --------

@@ -9,6 +9,7 @@ import sklearn
 
 import labelsieve
 from labelsieve import EvidenceSelector, SumF, draw_candidates, find_label_issues
+from labelsieve._text import format_score
 from labelsieve.datasets import load_digits_attributes, make_pml
 from labelsieve.io import Dataset
 
@@ -24,7 +25,9 @@ def test_a_fitted_selector_shows_its_features_below_the_diagram(planted):
         diagram, _, findings = shown.partition("2 of 5 features selected")
         assert "sk-container" in diagram
         best, second = np.argsort(selector.ranking_)[:2]
-        first_row = f"<td>1</td><td>{planted.feature_names[best]}</td><td>{selector.scores_[best]:.4g}</td>"
+        first_row = (
+            f"<td>1</td><td>{planted.feature_names[best]}</td><td>{format_score(selector.scores_[best])}</td>"
+        )
         assert first_row in findings
         assert planted.feature_names[second] in findings
         assert findings.count("<tr>") == 3

@@ -188,7 +188,7 @@ def _describe(error: BaseException, *, terminated: bool) -> tuple[str, int]:
 
 
 def in_options(message: str) -> str:
-    """Replace parameters of `read` in a message by command-line options.
+    """Replace parameters of `read` in a message with command-line options.
 
     Examples
     --------

@@ -105,7 +105,7 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
 def _fill_missing(
     missing: str | None, values: np.ndarray, names: Sequence[str], source: Source
 ) -> np.ndarray:
-    """Replace missing values by 0, or raise."""
+    """Replace missing values with 0, or raise."""
     if missing == "zero":
         return np.where(np.isnan(values), 0.0, values)
     return _require_complete(values, names, "use `missing='zero'`", source)

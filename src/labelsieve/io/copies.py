@@ -87,7 +87,7 @@ def _write_frame(dataset: Dataset, columns: Sequence[int], path: Path) -> None:
 def write_without(dataset: Dataset, removed: Iterable[tuple[int, int]], path: Path) -> str | None:
     """Write a table without some of its candidate labels, given as (row, label), in its own format.
 
-    Remove tags from their cells, and replace yes by the column's word for no. Return a note if the copy is
+    Remove tags from their cells, and replace yes with the column's word for no. Return a note if the copy is
     incomplete.
     """
     origin: Origin = dataset._origin

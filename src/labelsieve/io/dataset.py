@@ -123,7 +123,7 @@ class Dataset:
     X: np.ndarray | sp.csr_array
     Y: np.ndarray | sp.csr_array | None = None
     Y_candidates: np.ndarray | sp.csr_array | None = None
-    # __post_init__ replaces None by the default.
+    # __post_init__ replaces None with the default.
     feature_names: tuple[str, ...] = None  # type: ignore[assignment]
     label_names: tuple[str, ...] = None  # type: ignore[assignment]
     name: str = ""

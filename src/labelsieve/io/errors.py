@@ -6,7 +6,7 @@ from collections.abc import Callable
 class DatasetError(ValueError):
     """Error about a file or dataset that cannot be used.
 
-    The message puts options of `read` in backticks, so that the command line can replace them by its own.
+    The message puts options of `read` in backticks, so that the command line can replace them with its own.
 
     Examples
     --------

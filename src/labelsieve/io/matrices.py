@@ -217,7 +217,7 @@ def _fill_missing(
 def _one_hot(
     values: Matrix, names: Sequence[str], categories: Mapping[str, tuple[str, ...]], fail: Fail
 ) -> tuple[Matrix, list[str], list[str]]:
-    """Replace every nominal column by one 0/1 column per category, named ``column=category``."""
+    """Replace every nominal column with one 0/1 column per category, named ``column=category``."""
     coded = [name for name in names if name in categories]
     width = len(names) + sum(len(categories[name]) - 1 for name in coded)
     if values.shape[0] * (len(coded) if is_sparse(values) else width) > _MAX_ONE_HOT_CELLS:

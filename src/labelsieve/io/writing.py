@@ -106,7 +106,7 @@ def replacing(path: Path, mode_of: Path | None = None) -> Iterator[IO[bytes]]:
         with open(temporary, "xb") as stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())  # otherwise a crash could replace the old file by an empty one
+            os.fsync(stream.fileno())  # otherwise a crash could replace the old file with an empty one
         if path.exists():
             mode_of = path
         if mode_of is not None and mode_of.exists():

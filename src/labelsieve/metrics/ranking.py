@@ -220,7 +220,7 @@ def _ranked(true: np.ndarray, scores: np.ndarray, ties: Ties) -> Iterator[_Ranke
         is_true = np.take_along_axis(true[rows], order, axis=1)
         is_last = np.ones(is_true.shape, dtype=bool)
         if ties == "errors":
-            # Ties share the depth of the last of them.
+            # Tied labels all have the depth of the last one.
             sorted_scores = np.take_along_axis(scores[rows], order, axis=1)
             is_last[:, :-1] = sorted_scores[:, :-1] != sorted_scores[:, 1:]
         last = np.where(is_last, positions, n_labels)
