@@ -185,6 +185,7 @@ class _Column:
     def __init__(self, texts: list[Any], name: str, separator: str | None, is_european: bool) -> None:
         self.texts, self.name, self.separator = texts, name, separator
         self.is_european = is_european
+        self.strings = _object_array(texts)
         self.counts: Counter[Any] = Counter(text for text in texts if text is not None)
         self.n_present = self.counts.total()
         #: Counts of the cells that are not lists.
@@ -193,20 +194,16 @@ class _Column:
     def infer(self) -> TypedColumn:
         """Convert the column to the role that its cells suggest."""
         if not self.counts:
-            return TypedColumn("constant", _object_array(self.texts), "all values are missing")
+            return TypedColumn("constant", self.strings, "all values are missing")
         if len(self.counts) == 1 and self.n_present == len(self.texts):
-            return TypedColumn(
-                "constant", _object_array(self.texts), f"always {_shorten(next(iter(self.counts)))}"
-            )
+            return TypedColumn("constant", self.strings, f"always {_shorten(next(iter(self.counts)))}")
         if len(self.words) < len(self.counts) or self._holds_lists():
             return self._as_tags()
         truth, _ = self._read("boolean")
         if truth:
             return self._typed("boolean", truth)
         if len(self.words) == 1:
-            return TypedColumn(
-                "category", _object_array(self.texts), f"{_shorten(next(iter(self.words)))} or missing"
-            )
+            return TypedColumn("category", self.strings, f"{_shorten(next(iter(self.words)))} or missing")
         if any(map(_LEADING_ZERO.fullmatch, self.words)):
             return replace(self._as_words(), note="digits with leading zeros treated as text")
         numbers, note = self._read("number")
@@ -214,7 +211,7 @@ class _Column:
         if has_dashes or self._fraction(numbers) >= _MIN_FRACTION:
             column = self._typed("number", numbers, note)
             found = _number_column(column.values, self.name)
-            values = _object_array(self.texts) if found.role == "id" else found.values  # keep ids as written
+            values = self.strings if found.role == "id" else found.values  # keep identifiers as written
             return TypedColumn(found.role, values, "; ".join(filter(None, (column.note, found.note))))
         dates, note = self._read("date")
         if self._fraction(dates) >= _MIN_FRACTION:
@@ -306,7 +303,6 @@ class _Column:
 
     def _as_words(self) -> TypedColumn:
         """Convert the cells to identifiers, free text or categories."""
-        values = _object_array(self.texts)
         n_different = len(self.words)
         n_words = sum(len(text.split()) for text in self.words) / n_different
         length = sum(map(len, self.words)) / n_different
@@ -315,14 +311,14 @@ class _Column:
             and max(map(len, self.words)) <= _MAX_IDENTIFIER_LENGTH
             and (_is_id_name(self.name) or n_words < 1.2)
         ):
-            return TypedColumn("id", values, "a different text in every row")
+            return TypedColumn("id", self.strings, "a different text in every row")
         if n_different >= _MIN_IDENTIFIERS and (
             length >= 60
             or (n_words >= 3 and 2 * n_different > self.n_present)
             or n_different > 0.8 * self.n_present
         ):
-            return TypedColumn("text", values)
-        return TypedColumn("category", values)
+            return TypedColumn("text", self.strings)
+        return TypedColumn("category", self.strings)
 
 
 def _object_array(cells: Sequence[Any]) -> np.ndarray:

@@ -208,13 +208,14 @@ def read_files(
         if kind in TABLE_FORMATS.values():
             raw = stack_tables([open_table(part, kind) for part in sources], first.error)
             file = first if len(sources) == 1 else None
+            table_name = default_name if name is None else name
             data = dataset_from_table(
                 raw,
                 options,
                 first.error,
                 read_file=read_label_file,
                 file=file,
-                name=default_name if name is None else name,
+                name=table_name,
                 source=origin,
             )
             return _with_checksum(data, sources)

@@ -196,12 +196,9 @@ def _columns(
             notes.append(
                 f"equals the label '{equal_labels[position]}'; ignore the column if it leaks the label"
             )
+        encoded = tuple(members.get(position, ()))
         columns[position] = Column(
-            raw.names[position],
-            column.role,
-            column.n_missing,
-            "; ".join(notes),
-            tuple(members.get(position, ())),
+            raw.names[position], column.role, column.n_missing, "; ".join(notes), encoded
         )
     return tuple(columns[position] for position in range(len(raw.names)))
 
