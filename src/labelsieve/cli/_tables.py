@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.console import Console, RenderableType
 
-from labelsieve._text import short
+from labelsieve._text import format_score, short
 from labelsieve.cli._console import lay_out
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
@@ -27,23 +27,12 @@ def ranking_table(
     }
     for name in list(ranking.shown)[: None if console.width >= _TWO_MEASURES_WIDTH else 1]:
         values = [ranking.shown[name][column] for column in listed]
-        columns[name] = [_score(value) if name == "score" else f"{value:.1f}" for value in values]
+        columns[name] = [format_score(value) if name == "score" else f"{value:.1f}" for value in values]
     if everything:
         columns["selected"] = ["yes" if ranking.places[column] <= ranking.n_kept else "" for column in listed]
     if any(len(found.ranked_columns[column].features) > 1 for column in listed):
         columns["best feature"] = [_best_feature(found, ranking, column) for column in listed]
     return lay_out(console, columns, long=found.unit, bars=ranking.shares[listed].tolist())
-
-
-def _score(value: float) -> str:
-    """Format a score of any size with four digits, or more for large scores.
-
-    Examples
-    --------
-    >>> _score(2010.4), _score(0.5), _score(0.00001)
-    ('2010', '0.5000', '1.000e-05')
-    """
-    return f"{value:.0f}" if 1000 <= abs(value) < 1e9 else f"{value:#.4g}"
 
 
 def _best_feature(found: Audit, ranking: Ranking, column: int) -> str:

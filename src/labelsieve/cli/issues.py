@@ -138,7 +138,7 @@ def issues(
 
 
 def _check_usage(output: Path | None, draw: int | None, checked: Path | None, html: Path | None) -> None:
-    """Reject options that exclude each other, and an output file that contains verdicts."""
+    """Reject options that cannot be combined, and an output file that contains verdicts."""
     if draw is not None:
         for option, value in {"--html": html, "--checked": checked}.items():
             if value is not None:
