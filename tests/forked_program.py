@@ -20,7 +20,7 @@ _SERVER.set_forkserver_preload(
         "labelsieve.cli.bench",
         "labelsieve.bench.runner",
         "labelsieve.report",
-        # What a cluster imports; where there is no dask, the server goes without.
+        # Imported for clusters, if dask is installed.
         "distributed.cli.dask_worker",
         "dask.array",
         "labelsieve.bench.cluster",

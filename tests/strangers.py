@@ -26,7 +26,7 @@ class Stranger:
     planted: frozenset
     #: Wrong candidates: the row, counted from 0, and the label.
     wrong: frozenset
-    #: What each column is, where that is worth a look.
+    #: Expected roles of the interesting columns.
     roles: dict
     label_names: tuple
     id_column: str | None

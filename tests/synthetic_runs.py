@@ -42,7 +42,7 @@ def noisy(seed=0):
 
 
 def ranked(order):
-    """Values by which the methods stand in one order on all data sets; the first is best by any metric."""
+    """Return values that rank the methods in the same order on all datasets. The first is best by any metric."""
 
     def value(*, method, metric, **_):
         place = order.index(method) / 10
@@ -52,7 +52,7 @@ def ranked(order):
 
 
 def make_summary(value, **options):
-    """What `make_results` comes down to."""
+    """Summarize the results of `make_results`."""
     return summarise(make_results(value, **options))
 
 
@@ -80,8 +80,8 @@ def make_results(
     notes=(),
     n_features=N_FEATURES,
 ):
-    """Results whose scores are what `value` says of data set, noise, seed, fold, method, draw, classifier, size
-    and metric, all given by name. `variants` are parameters of those of the ablation.
+    """Make results with scores from `value`, called with the dataset, noise, seed, fold, method, draw, classifier,
+    size and metric by name. `variants` are the parameters of the ablation variants.
     """
     sweeps = sweeps or {}
     roles = {

@@ -30,7 +30,7 @@ from labelsieve._numerics.result import SolverResult, iterate, logger
 from labelsieve._numerics.scaling import Scaling, row_extremes
 from labelsieve._numerics.sparse import Matrix, canonical, check_structure, is_sparse
 from labelsieve._row_problem import RowProblem, check_rows, in_memory
-from labelsieve._text import html_table
+from labelsieve._text import format_score, html_table
 
 __all__ = [
     "COUNT",
@@ -528,6 +528,6 @@ class RankedFeatures(NamedTuple):
         return html_table(
             f"{self.n_selected} of {len(self.names)} features selected",
             ("rank", "feature", self.measure),
-            [(i + 1, self.names[i], f"{self.worth[i]:.4g}") for i in range(n_shown)],
+            [(i + 1, self.names[i], format_score(self.worth[i])) for i in range(n_shown)],
             f"and {n_left} more" if n_left else "",
         )

@@ -61,7 +61,7 @@ _STYLE: dict[str, Any] = {
     "ytick.major.width": 0.7,
     "xtick.minor.size": 0,
     "ytick.minor.size": 0,
-    "font.sans-serif": ["DejaVu Sans"],  # part of matplotlib, so figures are equal everywhere
+    "font.sans-serif": ["DejaVu Sans"],  # ships with matplotlib, so figures look the same everywhere
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
     "path.simplify_threshold": 0.25,

@@ -136,6 +136,17 @@ def csv_text(frame: DataFrame) -> str:
     return safe.to_csv(index=False, lineterminator="\n")
 
 
+def format_score(value: float) -> str:
+    """Format a score with four significant digits, or as an integer if it is large.
+
+    Examples
+    --------
+    >>> format_score(2010.4), format_score(0.5), format_score(0.00001)
+    ('2010', '0.5000', '1.000e-05')
+    """
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e9 else f"{value:#.4g}"
+
+
 def html_table(title: str, header: Sequence[str], rows: Iterable[Iterable[object]], note: str = "") -> str:
     """Format an HTML table for a notebook, with escaped texts.
 

@@ -372,6 +372,6 @@ class LabelFrequency(_MultilabelClassifier):
 
 
 def _tally(counts: np.ndarray, is_counted: np.ndarray, n_values: int) -> np.ndarray:
-    """Return how many counted rows have each count, label by label."""
+    """Count the rows with each number of neighbours, for every label."""
     labels = zip(counts.T, is_counted.T, strict=True)
     return np.array([np.bincount(own[chosen], minlength=n_values) for own, chosen in labels])

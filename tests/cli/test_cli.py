@@ -1,4 +1,4 @@
-"""The program as a whole: help, errors, streams, signals and progress."""
+"""Tests of the command line: help, errors, streams, signals and progress."""
 
 import csv
 import errno
@@ -30,7 +30,7 @@ DATA_OPTIONS = (
 )  # fmt: skip
 
 
-def test_the_version_is_that_of_the_package(capsys):
+def test_version_of_the_package_is_printed(capsys):
     assert run(capsys, "--version") == (0, f"labelsieve {labelsieve.__version__}\n", "")
 
 
@@ -49,7 +49,7 @@ def test_help_fits_a_screen_and_has_an_example(capsys, command):
 
 
 def examples():
-    """Examples in the help of the program and its commands, those of a command in their order."""
+    """Collect the examples in the help of the program and its commands, in order."""
     for text in (EPILOG, *(import_module(f"labelsieve.cli.{name}").EPILOG for name in ("select", "methods"))):
         yield from (line.strip() for line in text.splitlines() if line.startswith("  labelsieve "))
     for name in ("issues", "audit"):
@@ -79,7 +79,7 @@ def test_the_examples_of_the_help_run(capsys, example):
         assert code == 0, err
 
 
-def test_an_unknown_command_or_option_is_bad_usage(capsys, table):
+def test_unknown_commands_and_options_are_usage_errors(capsys, table):
     assert "'selct'" in fails(capsys, 2, "selct")
     assert "--labels" in fails(capsys, 2, "select", table, "--lables", "2")
 
@@ -111,8 +111,8 @@ def test_an_interrupt_and_a_disk_error_are_one_line(capsys, monkeypatch, table, 
 LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))"
 
 
-def test_a_full_disk_leaves_nothing_half_written(table):
-    # The limit of the operating system on the size of a file, so in a process of its own.
+def test_a_full_disk_leaves_no_partial_file(table):
+    # The operating system limits the file size per process, so start a separate one.
     program = (
         f"{LIMITED}; print([main([*sys.argv[1:], option, 'out.csv']) "
         "for option in ('--output', '--html', '--write-data')])"
@@ -142,7 +142,7 @@ def test_a_closed_pipe_is_quiet(table):
 
 
 def test_a_command_runs_without_standard_output(table):
-    # As under cron, or `labelsieve ... >&-`: Python has no stream then.
+    # Under cron, or with `labelsieve ... >&-`, Python has no output stream.
     closing = "import os; os.close(1); program = [sys.executable, '-m', 'labelsieve', *sys.argv[1:]]; "
     done = run_alone(closing + "os.execv(program[0], program)", "select", table, "--labels", "2")
     assert done.returncode == 0
@@ -150,7 +150,7 @@ def test_a_command_runs_without_standard_output(table):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGTERM")
-def test_a_terminated_program_says_so_and_leaves_nothing(table):
+def test_a_terminated_program_reports_it_and_leaves_no_file(table):
     program = f"import sys; from labelsieve.cli import main; {RUN}"
     endless = ["-m", "pml-fsmir", *("-p", "verbose=1"), *("-p", "max_iter=1000000000"), *("-p", "tol=0")]
     command = [sys.executable, "-c", program, "select", table, "--labels", "2", *endless, "-o", "r.csv"]
@@ -165,7 +165,7 @@ def test_a_terminated_program_says_so_and_leaves_nothing(table):
     assert os.listdir() == ["data.csv"]
 
 
-def test_a_handler_of_the_calling_program_stays(capsys):
+def test_a_signal_handler_of_the_calling_program_is_kept(capsys):
     before = signal.signal(signal.SIGTERM, own := lambda number, frame: None)
     try:
         assert main(["--version"]) == 0
@@ -186,7 +186,7 @@ def test_the_command_line_runs_outside_the_main_thread(capsys):
 
 
 def shown(monkeypatch, work):
-    """Return what a terminal shows while `work` runs."""
+    """Return the text that a terminal shows while `work` runs."""
     monkeypatch.setenv("TERM", "xterm")
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
     with _console.progress(console) as status:
@@ -195,7 +195,7 @@ def shown(monkeypatch, work):
     return console.file.getvalue()
 
 
-def test_work_shows_activity_steps_and_iterations(monkeypatch):
+def test_status_shows_activity_steps_and_iterations(monkeypatch):
     def work(status):
         status.advance(3, 4, "counting")
         logging.getLogger("labelsieve").info("iteration 7 of at most 10")
@@ -205,7 +205,7 @@ def test_work_shows_activity_steps_and_iterations(monkeypatch):
     assert "iteration 7 of at most 10" in text
 
 
-def test_warnings_of_the_library_are_notes(monkeypatch):
+def test_warnings_of_the_library_are_printed_as_notes(monkeypatch):
     logger = logging.getLogger("labelsieve")
     before = (logger.level, list(logger.handlers))
     text = shown(monkeypatch, lambda status: logger.warning("mirror\nis dead"))
@@ -213,7 +213,7 @@ def test_warnings_of_the_library_are_notes(monkeypatch):
     assert (logger.level, list(logger.handlers)) == before
 
 
-def test_verbose_reaches_standard_error_where_there_is_no_terminal(capsys, table):
+def test_verbose_is_logged_to_standard_error_without_a_terminal(capsys, table):
     arguments = ("select", table, "--labels", "2", "--json", "-p", "verbose=1", "--method", "pml-fsmir")
     _, out, err = run(capsys, *arguments)
     json.loads(out)

@@ -1,4 +1,4 @@
-"""``labelsieve audit`` as a user meets it."""
+"""Tests of `labelsieve audit`."""
 
 import json
 
@@ -11,7 +11,7 @@ from labelsieve.cli import main
 
 @pytest.fixture
 def table(tmp_path):
-    """Tickets: a name, a category that decides two tags, numbers, a missing value."""
+    """Tickets with a name, a category that determines two tags, numbers and a missing value."""
     rng = np.random.default_rng(0)
     channel = rng.choice(["mail", "phone", "web"], 150)
     urgency = rng.standard_normal(150)
@@ -35,7 +35,7 @@ def table(tmp_path):
     return path
 
 
-def test_the_four_answers_fit_one_screen_and_name_rows_as_the_user_does(capsys, table):
+def test_the_four_answers_fit_one_screen_and_use_row_names(capsys, table):
     assert main(["audit", str(table), "--labels", "tags"]) == 0
     shown = capsys.readouterr()
     for question in (
@@ -51,7 +51,7 @@ def test_the_four_answers_fit_one_screen_and_name_rows_as_the_user_does(capsys, 
     assert "Traceback" not in shown.err
 
 
-def test_json_and_page_tell_the_same(capsys, table, tmp_path):
+def test_json_and_page_have_the_same_findings(capsys, table, tmp_path):
     page = tmp_path / "audit.html"
     assert main(["audit", str(table), "--labels", "tags", "--json", "--html", str(page), "-k", "2"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -90,7 +90,7 @@ def test_verdicts_of_a_review_give_percentages(capsys, table, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "named"),
     [
-        (["--labels", "tags", "-k", "9"], 1, "-k must be"),
+        (["--labels", "tags", "-k", "9"], 1, "-k must be an integer from 1 to 3"),
         (["--labels", "tags", "-k", "many"], 2, "'many'"),
         (["--labels", "nothing"], 1, "'nothing'"),
         (["--labels", "tags", "--html", "no/such/folder.html"], 2, "'no/such/folder.html'"),
@@ -103,6 +103,6 @@ def test_errors_are_one_line(capsys, table, arguments, code, named):
     assert named in shown.err.strip().splitlines()[-1]
 
 
-def test_data_of_the_catalogue_are_audited_too(capsys):
+def test_catalogue_datasets_can_be_audited(capsys):
     assert main(["audit", "digits", "--fast", "--quiet", "-k", "5"]) == 0
     assert "You asked for 5" in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""`labelsieve select --chunk-rows`: the ranking of a file that is read in blocks, and what is left out."""
+"""Tests of `labelsieve select --chunk-rows`."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def ranking(out):
 @pytest.mark.parametrize(
     ("method", "size", "rows"), [("sum-f", "2", "7"), ("sum-f", "2", "auto"), ("evidence", "auto", "7")]
 )
-def test_the_ranking_is_that_of_the_whole_file(capsys, table, method, size, rows):
+def test_blocks_and_the_whole_file_have_the_same_ranking(capsys, table, method, size, rows):
     command = ("select", table, "--labels", "2", "-m", method, "-k", size, "--json", "--all")
     whole = run(capsys, *command)[1]
     code, out, err = run(capsys, *command, "--chunk-rows", rows)
@@ -35,7 +35,7 @@ def test_the_ranking_is_that_of_the_whole_file(capsys, table, method, size, rows
     assert not {"label_issues", "evidence_test"} & set(json.loads(out))
 
 
-def test_the_table_and_the_file_hold_the_ranking_alone(capsys, table):
+def test_table_and_file_contain_only_the_ranking(capsys, table):
     code, out, _ = run(capsys, "select", table, *SUM_F, "--chunk-rows", "7", "-q")
     assert code == 0
     assert sorted(re.findall(r"^ +\d +(\S+) ", out, re.MULTILINE)) == ["[red]width", "length"]
@@ -44,7 +44,7 @@ def test_the_table_and_the_file_hold_the_ranking_alone(capsys, table):
         assert len(stream.readlines()) == 3
 
 
-def test_a_folder_of_parquet_files_can_be_named(capsys, planted):
+def test_a_folder_of_parquet_files_is_accepted(capsys, planted):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     os.mkdir("all.parquet")
     columns = {f"x{j}": planted.X[:, j] for j in range(5)} | {"a": planted.Y[:, 0], "b": planted.Y[:, 1]}
@@ -60,7 +60,7 @@ def test_a_folder_of_parquet_files_can_be_named(capsys, planted):
     assert "--chunk-rows 10" in err
 
 
-def test_blocks_may_lie_on_a_cluster(capsys, planted):
+def test_blocks_may_be_on_a_cluster(capsys, planted):
     distributed = pytest.importorskip("distributed")
     write(planted, "data.csv")
     command = ("select", "data.csv", "-m", "sum-f", "--json", "--chunk-rows", "20")
@@ -83,7 +83,7 @@ def test_no_scheduler_at_the_address_is_one_clear_error(capsys, table):
     with dask.config.set({"distributed.comm.timeouts.connect": "300ms"}):
         assert "300ms" in fails(capsys, 1, *command, "tcp://127.0.0.1:1")
     assert "'nowhere'" in fails(capsys, 1, *command, "nowhere")
-    # Later fits of this process do not look for a cluster.
+    # Later fits in this process do not use a cluster.
     assert dask.config.get("scheduler", None) is None
     with pytest.raises(ValueError, match="No clients"):
         distributed.Client.current()
@@ -100,7 +100,7 @@ def test_no_scheduler_at_the_address_is_one_clear_error(capsys, table):
         (("--chunk-rows", "7", "-k", "auto"), "'auto'"),
     ],
 )
-def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, complaint):
+def test_usage_errors_are_one_helpful_line(capsys, table, arguments, complaint):
     assert complaint in fails(capsys, 2, "select", table, "--labels", "2", "-m", "sum-f", *arguments)
 
 
@@ -115,7 +115,7 @@ def test_the_catalogue_fits_into_memory(capsys):
         ("x,z,a\n1,0,0\n2,1,0\n", r"^error: bad.csv: "),
     ],
 )
-def test_a_bad_block_is_one_line_and_nothing_written(capsys, content, complaint):
+def test_an_invalid_block_is_one_line_and_writes_nothing(capsys, content, complaint):
     with open("bad.csv", "w") as stream:
         stream.write(content)
     code, out, err = run(

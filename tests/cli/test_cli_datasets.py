@@ -1,4 +1,4 @@
-"""``labelsieve datasets``: the catalogue, descriptions and downloads."""
+"""Tests of `labelsieve datasets`."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def birds():
 
 
 @pytest.mark.parametrize("arguments", [("datasets",), ("datasets", "list")])
-def test_the_catalogue_is_listed_with_sizes_and_places(capsys, monkeypatch, arguments):
+def test_the_catalogue_is_listed_with_sizes_and_locations(capsys, monkeypatch, arguments):
     monkeypatch.delenv("LABELSIEVE_DATA", raising=False)
     code, out, err = run(capsys, *arguments)
     assert (code, err) == (0, "")
@@ -35,7 +35,7 @@ def test_the_catalogue_is_listed_with_sizes_and_places(capsys, monkeypatch, argu
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_the_list_for_programs_holds_every_entry(capsys, monkeypatch):
+def test_the_json_list_contains_every_entry(capsys, monkeypatch):
     monkeypatch.delenv("LABELSIEVE_DATA", raising=False)
     entries = {entry["name"]: entry for entry in json.loads(run(capsys, "datasets", "list", "--json")[1])}
     assert set(entries) == set(CATALOG)
@@ -47,7 +47,7 @@ def test_a_file_is_described_with_its_label_frequencies(capsys, birds):
     code, out, err = run(capsys, "datasets", "info", birds, "--labels", "2")
     assert (code, err) == (0, "")
     assert re.search(r"samples +3$", out, re.MULTILINE)
-    # Two of three rows have the first label, one the second: a full bar and half a bar.
+    # Two of three rows have the first label and one has the second, so the bars are full and half.
     assert re.search(r"^bird +2 +66.7% +█{20}$", out, re.MULTILINE)
     assert re.search(r"^\[red\]fish +1 +33.3% +█{10} *$", out, re.MULTILINE)
     figures = json.loads(run(capsys, "datasets", "info", birds, "--labels", "2", "--json")[1])
@@ -56,14 +56,14 @@ def test_a_file_is_described_with_its_label_frequencies(capsys, birds):
     assert [column["role"] for column in figures["columns"]] == ["number", "number", "label", "label"]
 
 
-def test_bars_need_nothing_but_ascii(capsys, birds, monkeypatch):
+def test_bars_work_with_ascii_only(capsys, birds, monkeypatch):
     monkeypatch.setattr("rich.console.ConsoleOptions.ascii_only", property(lambda self: True))
     out = run(capsys, "datasets", "info", birds, "--labels", "2")[1]
     assert "#" * 20 in out
     assert out.isascii()
 
 
-def test_of_many_labels_the_most_frequent_are_drawn(capsys):
+def test_only_the_most_frequent_of_many_labels_are_drawn(capsys):
     names = ["x"] + [f"label{k}" for k in range(40)]
     rows = [[row] + [int(row >= k) for k in range(40)] for row in range(40)]
     with open("many.csv", "w") as stream:
@@ -94,7 +94,7 @@ def test_built_in_data_are_described_and_need_no_download(capsys):
     assert "planted" in err
 
 
-def test_a_file_comes_before_the_dataset_of_its_name_and_a_folder_does_not(capsys):
+def test_a_file_takes_precedence_over_a_dataset_but_a_folder_does_not(capsys):
     os.mkdir("planted")
     with open("digits", "w") as stream:
         stream.write(CSV)

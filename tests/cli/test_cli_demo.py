@@ -44,7 +44,7 @@ def test_demo_counts_the_wrong_labels_among_the_first_twenty(demo):
     assert re.search(r"\b17 of the first 20\b", " ".join(out.split()))
 
 
-def test_commands_that_the_demo_proposes_run(capsys, demo):
+def test_commands_suggested_by_the_demo_run(capsys, demo):
     commands = re.findall(r"^  labelsieve (.*)$", demo[1], re.MULTILINE)
     assert [shlex.split(command)[0] for command in commands] == ["audit", "select", "issues"]
     for command in commands:

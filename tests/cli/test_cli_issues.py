@@ -1,4 +1,4 @@
-"""``labelsieve issues`` and ``labelsieve apply-review``: from flagged labels to a review, and to cleaned data."""
+"""Tests of `labelsieve issues` and `labelsieve apply-review`."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ NAMES = [f"={k}" if k % 2 else f"bird {k}" for k in range(60)]
 
 @pytest.fixture
 def named(planted):
-    """The planted data in a CSV file with names of the rows."""
+    """Planted data in a CSV file with row names."""
     with open("named.csv", "w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["bird", *planted.feature_names, *planted.label_names])
@@ -34,7 +34,7 @@ def lines_of(path):
 
 
 def judge(path, verdict_of):
-    """Fill in the verdicts as a person would, in a spreadsheet that saves semicolons and a byte order mark."""
+    """Fill in verdicts like a spreadsheet that saves semicolons and a byte order mark."""
     lines = lines_of(path)
     with open(path, "w", newline="", encoding="utf-8-sig") as stream:
         writer = csv.DictWriter(stream, lines[0], delimiter=";", lineterminator="\r\n")
@@ -49,7 +49,7 @@ def issues_in(capsys, *arguments):
     return json.loads(out, parse_constant=pytest.fail)
 
 
-def test_the_odd_label_comes_first(table, capsys):
+def test_wrong_labels_come_first(table, capsys):
     code, out, err = run(capsys, "issues", table, "--labels", "2")
     assert code == 0
     first = next(line for line in out.splitlines() if "label_a" in line)
@@ -59,7 +59,7 @@ def test_the_odd_label_comes_first(table, capsys):
     assert "estimated" not in out
 
 
-def test_json_says_the_same(named, capsys):
+def test_json_has_the_same_findings(named, capsys):
     found = issues_in(capsys, named, "--labels", "2", "--id", "bird", "-n", "3")
     first = found["label_issues"][0]
     assert (first["row"], first["label"], first["rank"]) == ("bird 0", "label_a", 1)
@@ -112,7 +112,7 @@ def test_drawn_labels_with_verdicts_give_probabilities(named, planted, capsys):
     assert 0 <= found["share_wrong"] <= 1
 
 
-def test_few_verdicts_give_no_probability_and_none_is_noted(table, capsys):
+def test_few_verdicts_give_no_probabilities_and_a_note(table, capsys):
     run(capsys, "issues", table, "--labels", "2", "--draw", "9", "-o", "check.csv")
     assert "check.csv" in run(capsys, "issues", table, "--labels", "2", "--checked", "check.csv")[2]
     judge("check.csv", lambda line: "right")
@@ -122,7 +122,7 @@ def test_few_verdicts_give_no_probability_and_none_is_noted(table, capsys):
     assert "probability" not in lines_of("review.csv")[0]
 
 
-def test_the_page_lists_what_the_terminal_lists_with_reasons(named, capsys):
+def test_page_and_terminal_list_the_same_labels_with_reasons(named, capsys):
     arguments = (named, "--labels", "2", "--id", "bird")
     told = issues_in(capsys, *arguments, "--html", "page.html")
     with open("page.html", encoding="utf-8") as stream:
@@ -141,13 +141,13 @@ def test_the_page_lists_what_the_terminal_lists_with_reasons(named, capsys):
     assert issues_in(capsys, *arguments)["label_issues"] == told["label_issues"]
 
 
-def test_known_truth_is_shown(capsys):
+def test_true_labels_are_shown_if_known(capsys):
     found = issues_in(capsys, "digits", "--kernel", "linear", "-n", "20")
     assert sum(issue["wrong"] for issue in found["label_issues"]) >= 15
     assert found["n_candidates"] == 8715
 
 
-def test_prediction_options_reach_the_estimate(table, planted, capsys):
+def test_prediction_options_change_the_estimate(table, planted, capsys):
     run(capsys, "issues", table, "--labels", "2", "--kernel", "rbf", "--no-labels", "-o", "review.csv")
     expected = find_label_issues(planted.X, planted.Y_candidates, kernel="rbf", use_labels=False)
     assert [int(line["sample"]) for line in lines_of("review.csv")] == expected.rows.tolist()
@@ -157,7 +157,7 @@ def test_prediction_options_reach_the_estimate(table, planted, capsys):
 # apply-review
 
 
-def test_a_review_cleans_a_table_and_nothing_else_in_it(named, planted, capsys):
+def test_a_review_changes_only_the_labels_of_a_table(named, planted, capsys):
     run(capsys, "issues", named, "--labels", "2", "--id", "bird", "-o", "review.csv")
     judge("review.csv", lambda line: {"1": "wrong", "2": "right"}.get(line["rank"], ""))
     options = ["--labels", "2", "--id", "bird"]
@@ -168,12 +168,12 @@ def test_a_review_cleans_a_table_and_nothing_else_in_it(named, planted, capsys):
     before, after = lines_of(named), lines_of("clean.csv")
     assert (before[0].pop("label_a"), after[0].pop("label_a")) == ("1", "0")
     assert before == after
-    # The same review does not fit the cleaned data.
+    # The same review does not match the cleaned data.
     said = fails(capsys, 1, "apply-review", "clean.csv", "review.csv", *options, "-q", "-o", "again.csv")
     assert "'label_a'" in said
 
 
-def test_candidates_next_to_the_truth_are_cleaned_in_every_format(planted, capsys):
+def test_candidates_next_to_true_labels_are_cleaned_in_every_format(planted, capsys):
     write(planted, "data.arff")
     run(capsys, "issues", "data.arff", "-o", "review.csv", "-n", "1")
     judge("review.csv", lambda line: "wrong")
@@ -185,7 +185,7 @@ def test_candidates_next_to_the_truth_are_cleaned_in_every_format(planted, capsy
         np.testing.assert_array_equal(cleaned.Y, planted.Y)
 
 
-def test_what_the_cleaned_file_lacks_is_noted(named, planted, capsys):
+def test_a_note_names_what_the_cleaned_file_does_not_contain(named, planted, capsys):
     options = ["--labels", "2", "--id", "bird", "--ignore", "noise"]
     run(capsys, "issues", named, *options, "-o", "review.csv")
     judge("review.csv", lambda line: "wrong" if int(line["sample"]) < 5 else "")
@@ -215,7 +215,7 @@ def test_verdicts_are_never_overwritten(table, capsys):
         ("id:nest", "=1,label_a,right", "'nest'"),
     ],
 )
-def test_a_wrong_review_is_one_error_and_nothing_is_written(named, header, line, named_in_error, capsys):
+def test_an_invalid_review_is_one_error_and_writes_nothing(named, header, line, named_in_error, capsys):
     with open("review.csv", "w") as stream:
         stream.write(f"{header},label,verdict\n{line}\n")
     options = ["--labels", "2", "-q", *(["--ignore", "bird"] if header == "sample" else [])]
@@ -234,11 +234,11 @@ def test_a_wrong_review_is_one_error_and_nothing_is_written(named, header, line,
         (["--checked", "review.csv", "-o", "review.csv"], "'review.csv'"),
     ],
 )
-def test_wrong_usage_of_issues_is_an_error_before_any_work(table, arguments, named_in_error, capsys):
+def test_usage_errors_of_issues_come_before_any_work(table, arguments, named_in_error, capsys):
     assert named_in_error in fails(capsys, 2, "issues", table, "--labels", "2", *arguments)
 
 
-def test_wrong_usage_of_apply_review_is_an_error_before_any_work(table, capsys):
+def test_usage_errors_of_apply_review_come_before_any_work(table, capsys):
     assert "FILE" in fails(capsys, 2, "apply-review", table, "-o", "x.csv")
     assert "--output" in fails(capsys, 2, "apply-review", table, "review.csv")
     run(capsys, "issues", table, "--labels", "2", "-o", "review.csv")
@@ -248,7 +248,7 @@ def test_wrong_usage_of_apply_review_is_an_error_before_any_work(table, capsys):
     assert "none.csv" in fails(capsys, 1, "apply-review", table, "none.csv", "--labels", "2", "-o", "x.csv")
 
 
-def test_wrong_names_of_rows_are_an_error(table, named, capsys):
+def test_invalid_row_names_are_an_error(table, named, capsys):
     assert "'nest'" in fails(capsys, 1, "issues", named, "--labels", "2", "--id", "nest")
     said = fails(capsys, 1, "issues", table, "--labels", "2", "--id", "noise")
     assert "'noise'" in said

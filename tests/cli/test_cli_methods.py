@@ -1,4 +1,4 @@
-"""``labelsieve methods``: the list and the explanations."""
+"""Tests of `labelsieve methods`."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def test_every_method_is_listed_as_table_and_json(capsys):
 
 
 @pytest.mark.parametrize("slug", METHODS)
-def test_every_method_is_explained_with_all_that_its_docstring_says(capsys, slug):
+def test_explanations_contain_the_whole_docstring(capsys, slug):
     method = METHODS[slug]
     defaults = {entry["parameter"]: entry["default"] for entry in explain(slug, method)["parameters"]}
     assert defaults == method().get_params()
@@ -36,7 +36,7 @@ def test_every_method_is_explained_with_all_that_its_docstring_says(capsys, slug
     assert record["cost"], f"add a paragraph 'Cost: ...' to the Notes of {record['class']}"
 
 
-def test_an_explanation_for_programs_is_one_object(capsys):
+def test_the_json_explanation_is_one_object(capsys):
     record = json.loads(run(capsys, "methods", "drmfs", "--json")[1])
     assert (record["method"], record["class"], record["reconstruction"]) == ("drmfs", "DRMFS", False)
     assert len(record["references"]) == 1
@@ -49,5 +49,5 @@ def test_an_explanation_for_programs_is_one_object(capsys):
     assert "Cost" not in record["notes"]
 
 
-def test_bad_usage(capsys):
+def test_usage_errors(capsys):
     assert "'pml-fsmir'" in fails(capsys, 2, "methods", "PML-FSMIR")

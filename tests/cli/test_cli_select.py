@@ -1,4 +1,4 @@
-"""``labelsieve select``: the ranking in every format, copies of the data, and what is rejected."""
+"""Tests of `labelsieve select`."""
 
 import csv
 import json
@@ -35,7 +35,7 @@ def test_the_table_ranks_the_planted_features_first(capsys, table):
 
 
 @pytest.mark.parametrize("width", ["40", "80"])
-def test_long_names_are_cut_and_numbers_are_not(capsys, monkeypatch, table, width):
+def test_long_names_are_cut_but_numbers_are_not(capsys, monkeypatch, table, width):
     monkeypatch.setenv("COLUMNS", width)
     code, out, _ = run(capsys, "select", table, "--labels", "2", "--all")
     assert code == 0
@@ -45,7 +45,7 @@ def test_long_names_are_cut_and_numbers_are_not(capsys, monkeypatch, table, widt
     assert ("criterion" in out) == (width == "80")
 
 
-def test_json_holds_the_findings(capsys, planted):
+def test_json_contains_the_findings(capsys, planted):
     write(planted, "data.npz")
     found = found_in(capsys, "data.npz", "-k", "40%", "-p", "ridge=0.5", "-p", "redundancy=inf")
     sizes = (found["n_rows"], found["n_features"], found["n_labels"])
@@ -58,14 +58,14 @@ def test_json_holds_the_findings(capsys, planted):
     assert "label_issues" not in found  # labels are checked on request
 
 
-def test_checked_labels_are_listed_with_what_is_known_about_them(capsys, planted, table):
+def test_listed_labels_show_whether_they_are_wrong_if_known(capsys, planted, table):
     write(planted, "data.npz")
     first, *others = found_in(capsys, "data.npz", "-k", "2", "--check-labels")["label_issues"]
     assert (first["row"], first["label"], first["wrong"]) == (0, "label_a", True)
     assert len(others) == 19
-    assert not any(suspect["wrong"] for suspect in others)
+    assert not any(issue["wrong"] for issue in others)
     without_truth = found_in(capsys, table, "--labels", "2", "--check-labels")["label_issues"]
-    assert all("wrong" not in suspect for suspect in without_truth)
+    assert all("wrong" not in issue for issue in without_truth)
 
 
 def test_csv_lists_all_features_on_request(capsys, table, planted):
@@ -87,7 +87,7 @@ def test_csv_lists_all_features_on_request(capsys, table, planted):
         ("found.csv", ("--json",), "{"),
     ],
 )
-def test_the_file_ending_chooses_the_format_unless_another_is_given(capsys, table, name, given, start):
+def test_the_file_extension_sets_the_format(capsys, table, name, given, start):
     code, out, err = run(capsys, "select", table, "--labels", "2", "-o", name, *given)
     assert (code, out) == (0, "")
     assert f"wrote {name}" in err
@@ -140,7 +140,7 @@ def test_selected_features_without_evidence_are_noted_once(capsys):
 
 
 @pytest.mark.parametrize("method", ["evidence", "sum-f"])
-def test_the_data_decide_how_many_features(capsys, table, method):
+def test_auto_chooses_the_number_of_features(capsys, table, method):
     arguments = (table, "--labels", "2", "-k", "auto", "--method", method)
     code, out, _ = run(capsys, "select", *arguments)
     assert code == 0
@@ -161,7 +161,7 @@ def test_stability_is_the_selection_frequency_in_subsamples(capsys, table):
     assert found["stability"]["expected_by_chance"] == pytest.approx(4)
 
 
-def test_labels_that_have_nothing_to_do_with_the_features_are_noted(capsys):
+def test_labels_unrelated_to_the_features_are_noted(capsys):
     rng = np.random.default_rng(3)
     write(Dataset(rng.normal(size=(60, 8)), rng.random((60, 2)) < 0.4, name="chance"), "chance.npz")
     assert found_in(capsys, "chance.npz", "-k", "2")["evidence_test"]["no_better_than_chance"]
@@ -183,14 +183,14 @@ def test_every_method_can_be_chosen(capsys, table, slug):
 
 
 @pytest.mark.parametrize(("name", "n_features"), [("digits", 64), ("planted", 60)])
-def test_built_in_data_go_by_their_name(capsys, name, n_features):
+def test_built_in_datasets_are_loaded_by_name(capsys, name, n_features):
     assert found_in(capsys, name, "-m", "sum-f", "-k", "5")["n_features"] == n_features
 
 
 # Data options
 
 
-def test_data_options_reach_the_reader(capsys):
+def test_data_options_are_passed_to_read(capsys):
     lines = [f"s{row},{'' if row == 3 else row % 7},{row % 2},{row % 2},1" for row in range(20)]
     with open("odd.csv", "w") as stream:
         stream.write("\n".join(["id,x,z,a,b", *lines]))
@@ -207,7 +207,7 @@ def test_data_options_reach_the_reader(capsys):
 @pytest.mark.parametrize(
     ("content", "labels", "named"), [(DATA, "c", "'c'"), (DATA.replace("2,0,1,1", "2,0,1"), "2", "line 3")]
 )
-def test_a_bad_table_is_one_line_and_nothing_written(capsys, content, labels, named):
+def test_an_invalid_table_is_one_line_and_writes_nothing(capsys, content, labels, named):
     with open("bad.csv", "w") as stream:
         stream.write(content)
     outputs = ("-o", "out.json", "--write-data", "small.csv", "--html", "page.html")
@@ -222,7 +222,9 @@ def test_one_row_is_too_few_for_every_command(capsys, command):
 
 
 def test_the_error_of_a_method_names_the_file(capsys, table):
-    assert "data.csv: -k must be" in fails(capsys, 1, "select", table, "--labels", "2", "-k", "6")
+    assert "data.csv: -k must be an integer from 1 to 5" in fails(
+        capsys, 1, "select", table, "--labels", "2", "-k", "6"
+    )
     with open("negative.csv", "w") as stream:
         stream.write(DATA.replace("0.5", "-0.5"))
     options = ("--labels", "2", *PML_FSMIR, "-p", "scale=none", "-q")
@@ -251,7 +253,7 @@ def test_the_error_of_a_method_names_the_file(capsys, table):
         (("--stability", "1"), "--stability"),
     ],
 )
-def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, named):
+def test_usage_errors_are_one_helpful_line(capsys, table, arguments, named):
     assert named in fails(capsys, 2, "select", table, "--labels", "2", *arguments)
 
 
@@ -263,7 +265,7 @@ def test_bad_usage_is_one_line_that_helps(capsys, table, arguments, named):
         (("--html", "small.xml", "--write-data", "small.arff"), "small.xml"),
     ],
 )
-def test_nothing_that_is_read_or_written_is_overwritten(capsys, planted, arguments, name):
+def test_inputs_and_outputs_are_not_overwritten(capsys, planted, arguments, name):
     write(planted, "data-train.arff")
     os.rename("data-train.xml", "data.xml")
     with open("labels.csv", "w") as stream:
@@ -271,13 +273,13 @@ def test_nothing_that_is_read_or_written_is_overwritten(capsys, planted, argumen
     assert repr(name) in fails(capsys, 2, "select", "data-train.arff", *arguments)
 
 
-def test_data_that_cannot_be_copied_leave_no_other_file(capsys, planted):
+def test_data_that_cannot_be_copied_leave_no_files(capsys, planted):
     write(planted, "data.npz")
     outputs = ("--output", "out.csv", "--html", "page.html", "--write-data", "small.svm")
     assert "small.svm" in fails(capsys, 1, "select", "data.npz", "-k", "2", "-q", *outputs)
 
 
-def test_a_file_that_does_not_exist_is_one_line_with_the_closest_name(capsys, table):
+def test_a_missing_file_is_one_line_with_the_closest_name(capsys, table):
     os.mkdir("folder.d")
     for name in (".", "folder.d", "missing.csv", "no/such/folder.csv"):
         assert name in fails(capsys, 1, "select", name)

@@ -1,4 +1,4 @@
-"""What is imported when: public names and methods as they are asked for, commands as they are called."""
+"""Tests of lazy imports of public names, methods and commands."""
 
 import inspect
 import pickle
@@ -16,7 +16,7 @@ HEAVY = {"jinja2", "joblib", "matplotlib", "numpy", "pandas", "scipy", "sklearn"
 
 
 def imported_by(program):
-    """Top-level packages that a program of its own imports."""
+    """Return the top-level packages that a separate process imports."""
     shown = (
         f"import sys\n{program}\nprint(*{{name.partition('.')[0] for name in sys.modules}}, file=sys.stderr)"
     )
@@ -25,24 +25,24 @@ def imported_by(program):
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], []])
-def test_the_entrance_imports_nothing_heavy(arguments):
+def test_the_package_imports_nothing_slow(arguments):
     imported = imported_by(f"from labelsieve.cli import main; main({arguments!r})")
     assert "typer" in imported
     assert not imported & HEAVY
 
 
-def test_the_package_runs_as_a_program_and_imports_nothing_heavy():
+def test_the_command_line_imports_nothing_slow():
     program = "import runpy; sys.argv[1:] = ['--version']\ntry: runpy.run_module('labelsieve', run_name='__main__')\n"
     program += "except SystemExit as end: assert end.code == 0"
     assert not imported_by(program) & HEAVY
 
 
-def test_the_slugs_are_known_without_importing_a_method():
+def test_slugs_are_listed_without_importing_methods():
     program = "from labelsieve import METHODS; assert 'rfs' in METHODS and len(METHODS) == len(list(METHODS))"
     assert not imported_by(program) & HEAVY
 
 
-def test_a_method_is_imported_alone():
+def test_importing_a_method_imports_no_other():
     program = "import labelsieve; labelsieve.SumF; labelsieve.METHODS['gmm']\n"
     program += "print(*(name for name in sys.modules if name.startswith('labelsieve.methods.')))"
     done = subprocess.run(
@@ -51,7 +51,7 @@ def test_a_method_is_imported_alone():
     assert set(done.stdout.split()) == {"labelsieve.methods.sum_f", "labelsieve.methods.gmm"}
 
 
-def test_every_public_name_is_there_and_no_other():
+def test_exactly_the_public_names_are_exported():
     assert set(dir(labelsieve)) == set(labelsieve.__all__)
     assert all(hasattr(labelsieve, name) for name in labelsieve.__all__)
 
@@ -67,7 +67,7 @@ def test_methods_are_a_mapping():
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_entrance_says_of_a_command_what_the_command_says(name):
+def test_help_of_the_program_and_of_commands_agree(name):
     function = name.replace("-", "_")
     module = import_module(f"labelsieve.cli.{function}")
     text = module.app.info.help if hasattr(module, "app") else inspect.getdoc(getattr(module, function))

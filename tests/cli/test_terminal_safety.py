@@ -1,4 +1,4 @@
-"""Names that try to steer the terminal reach it as text, whether it is a terminal or a pipe."""
+"""Tests that names with control characters are printed as text on terminals and pipes."""
 
 import json
 import os
@@ -13,10 +13,10 @@ from labelsieve.cli import main
 
 pytestmark = pytest.mark.usefixtures("plain_terminal")
 
-#: Sets the title, rings the bell, clears the screen with the one-byte sequence, reverses the writing direction.
+#: Codes that set the title, ring the bell, clear the screen and reverse the text direction.
 ORDERS = "\x1b]0;owned\x07\x9b2J\u202e"
 FILE = f"data{ORDERS}.csv"
-#: A file with such names of columns.
+#: File with such column names.
 NAMES = "names.csv"
 
 
@@ -30,11 +30,11 @@ def hostile():
 
 
 def given_orders(text):
-    """Return the characters of a text that are neither shown nor the end of a line."""
+    """Return the characters of a text that are neither printable nor line endings."""
     return {letter for letter in text if unicodedata.category(letter) in {"Cc", "Cf"}} - {"\n", "\r"}
 
 
-#: One command per place where a name is printed: tables, JSON, messages, errors of data and errors of usage.
+#: One command for each output with names: tables, JSON, messages, data errors and usage errors.
 COMMANDS = {
     "select": (0, ["select", NAMES, "--labels", "2", "-m", "sum-f", "--all", "--check-labels"]),
     "select json": (0, ["select", FILE, "--labels", "2", "-m", "sum-f", "--json"]),
@@ -51,7 +51,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_order_is_written_to_a_pipe(name, hostile, capsys):
+def test_control_characters_are_not_written_to_a_pipe(name, hostile, capsys):
     code, arguments = COMMANDS[name]
     found, out, err = run(capsys, *arguments)
     assert found == code, err
@@ -66,20 +66,20 @@ def test_no_order_is_written_to_a_pipe(name, hostile, capsys):
 @pytest.mark.parametrize(
     ("terminal", "name"), [("dumb", "select"), ("dumb", "no such file"), ("xterm", "select")]
 )
-def test_no_order_reaches_a_terminal(terminal, name, hostile, monkeypatch):
+def test_control_characters_do_not_reach_a_terminal(terminal, name, hostile, monkeypatch):
     code, arguments = COMMANDS[name]
     monkeypatch.setenv("TERM", terminal)
     found, shown = run_on_a_terminal(*arguments)
     assert found == code, shown
     assert "\\x1b]0;owned\\x07" in shown
-    # Rich writes bold text and wipes its progress line.
+    # Rich writes bold text and erases its progress line.
     ours = {"\x1b"} if terminal == "xterm" else set()
     assert given_orders(shown) <= ours
     assert "\x1b]0;owned" not in shown
 
 
 def run_on_a_terminal(*arguments):
-    """Run the command line on a pseudo-terminal; return the exit code and what it shows."""
+    """Run the command line on a pseudo-terminal. Return the exit code and the output."""
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
     pieces = []
@@ -98,7 +98,7 @@ def run_on_a_terminal(*arguments):
 
 
 def read_some(terminal):
-    """Read from a pseudo-terminal. Linux reports a closed other side as an error."""
+    """Read from a pseudo-terminal. Linux raises an error if the other side is closed."""
     try:
         return os.read(terminal, 4096)
     except OSError:

@@ -272,8 +272,8 @@ def test_names_of_rows_are_read_from_parquet(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("x,name,y\n1,a,0\n2,a,1\n", "'a' twice"),
-        ("x,name,y\n1,a,0\n2,,1\n", "a row without a name"),
+        ("x,name,y\n1,a,0\n2,a,1\n", "'a' 2 times"),
+        ("x,name,y\n1,a,0\n2,,1\n", "'name'.*empty"),
         ("x,y\n1,1\n2,0\n", "no column 'name'"),
     ],
 )
@@ -298,7 +298,7 @@ def test_names_of_rows_are_written_and_read_back(tmp_path, ids):
         np.testing.assert_array_equal(again.X, data.X)
         np.testing.assert_array_equal(again.Y, Y)
         assert list(read(path, id="who").row_ids) == names
-    with pytest.raises(DatasetError, match=r"names of rows can be written to \.csv and \.tsv only"):
+    with pytest.raises(DatasetError, match=r"row_names.*\.npz"):
         write(data, tmp_path / "data.npz", row_names=("who", names))
     with pytest.raises(ValueError, match="zip"):
         write(data, tmp_path / "short.csv", row_names=("who", names[:3]))

@@ -1,4 +1,4 @@
-"""ARFF in the dialects of Weka, Mulan and MEKA."""
+"""Tests of ARFF files in the dialects of Weka, Mulan and MEKA."""
 
 import arff
 import numpy as np
@@ -14,7 +14,7 @@ HEADER = "@relation toy\n@attribute a numeric\n@attribute b numeric\n@attribute 
 
 @pytest.fixture
 def arff_file(tmp_path):
-    """A function that writes an ARFF file, with its XML if labels are named, and returns its path."""
+    """Return a function that writes an ARFF file, with an XML file for the given labels, and returns its path."""
 
     def write(text, xml=None, name="toy.arff"):
         path = tmp_path / name
@@ -63,7 +63,7 @@ def test_nominal_features_are_coded_by_the_order_of_the_header(arff_file):
     assert hot.nominal == hot.feature_names
 
 
-def test_strings_are_identifiers_and_dates_are_seconds(arff_file):
+def test_string_ids_and_dates_in_seconds(arff_file):
     text = """@relation t
 @attribute protein string
 @attribute day date "dd.MM.yyyy HH:mm"
@@ -92,9 +92,9 @@ def test_sparse_rows_with_quotes_spaces_missing_and_text_categories(arff_file):
     data = read(arff_file(text), labels="y,z", missing="mean")
     assert sp.issparse(data.X)
     assert sp.issparse(data.Y)
-    # The mean of column a is over all rows, of which the middle one is 0.
+    # The mean of column a includes the 0 in the middle row.
     np.testing.assert_array_equal(data.X.toarray(), [[1.5, 2], [0, 0], [0.75, 1]])
-    # Weka omits the first category, which for z is the positive one.
+    # Weka omits the first category, which is the positive one for z.
     np.testing.assert_array_equal(data.Y.toarray(), [[1, 1], [0, 1], [0, 0]])
 
 
@@ -113,13 +113,13 @@ def test_meka_declares_labels_in_the_relation_name(arff_file, relation, labels):
     assert read(arff_file(text)).label_names == labels
 
 
-def test_meka_counts_beyond_the_attributes_are_refused(arff_file):
+def test_meka_counts_beyond_the_attributes_are_rejected(arff_file):
     with pytest.raises(DatasetError, match="`labels`"):
         read(arff_file(HEADER.replace("toy", "'toy: -C 3'") + "1,2,1\n"))
 
 
-def test_a_backslash_outside_quotes_is_a_letter_in_arff_and_xml(arff_file):
-    # As in the benchmark `delicious`; inside quotes it is an escape.
+def test_a_backslash_outside_quotes_is_an_ordinary_character(arff_file):
+    # As in the dataset `delicious`. Inside quotes it starts an escape.
     text = (
         "@relation delicious\n@attribute 'it\\'s' {0,1}\n@attribute TAG_dise\\~no {0,1}\n"
         "@attribute TAG_web {0,1}\n@data\n{1 1}\n{0 1,2 1}\n"
@@ -131,7 +131,7 @@ def test_a_backslash_outside_quotes_is_a_letter_in_arff_and_xml(arff_file):
     assert data.Y.toarray().tolist() == [[1, 0], [0, 1]]
 
 
-def test_nested_xml_names_labels_and_column_order_is_kept(arff_file):
+def test_labels_from_nested_xml_keep_the_column_order(arff_file):
     text = "@relation t\n@attribute y2 {0,1}\n@attribute x numeric\n@attribute y1 {0,1}\n@data\n1,5,0\n"
     namespace = "http://mulan.sourceforge.net/labels"
     xml = f'<labels xmlns="{namespace}"><label name="y1"><label name="y2"/></label></labels>'
@@ -141,7 +141,7 @@ def test_nested_xml_names_labels_and_column_order_is_kept(arff_file):
 
 
 @pytest.mark.parametrize("name", ["toy.arff", "toy-train.arff", "toy_sparse.arff", "TOY-a-b.ARFF"])
-def test_the_xml_beside_is_found(arff_file, name):
+def test_an_xml_file_next_to_the_data_is_found(arff_file, name):
     path = arff_file(HEADER + "1,2,1\n", '<labels><label name="y"/></labels>', name)
     assert read(path).label_names == ("y",)
 
@@ -228,7 +228,7 @@ HEADERS = {
         (HEADER + "1,2,0\n1,\0,0\n", 7),
     ],
 )
-def test_mistakes_are_named_with_their_line(arff_file, text, line):
+def test_errors_name_the_line(arff_file, text, line):
     path = arff_file(text)
     with pytest.raises(DatasetError) as caught:
         read(path, labels="y")
@@ -238,10 +238,10 @@ def test_mistakes_are_named_with_their_line(arff_file, text, line):
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        (HEADER, "no rows"),
+        (HEADER, "rows"),
         (HEADER.replace("@data\n", ""), "@data"),
         ("@relation t\n@data\n1\n", "@attribute"),
-        (HEADER.replace("b numeric", "a numeric") + "1,2,0\n", "'a' twice"),
+        (HEADER.replace("b numeric", "a numeric") + "1,2,0\n", "'a' 2 times"),
         (HEADER + "1,2,?\n", "missing"),
         (HEADER + "1,1e999,0\n", "finite"),
         (HEADER.replace("{0,1}", "{0,1,2}") + "1,1,2\n", "'y'"),
@@ -262,7 +262,7 @@ def test_xml_that_contradicts_the_header_is_rejected(arff_file):
         read(path)
 
 
-def test_unknown_labels_are_answered_with_close_names(arff_file):
+def test_errors_about_unknown_labels_suggest_close_names(arff_file):
     path = arff_file(HEADER.replace("@attribute y", "@attribute mountain") + "1,2,0\n")
     with pytest.raises(DatasetError, match=r"'montain'.* 'mountain'"):
         read(path, labels="montain")
@@ -285,7 +285,7 @@ SAFE_NAMES = st.text("abcXYZ _-%,{}", min_size=1, max_size=8).filter(lambda name
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), sparse=st.booleans())
-def test_what_liac_arff_writes_is_read_as_liac_arff_reads_it(data, sparse, tmp_path):
+def test_files_of_liac_arff_are_read_as_liac_arff_does(data, sparse, tmp_path):
     names = data.draw(st.lists(SAFE_NAMES, min_size=2, max_size=5, unique=True))
     columns = [data.draw(st.sampled_from(["NUMERIC", "REAL", ["p", "q r", "s"]])) for _ in names]
     values = [NUMBERS if isinstance(kind, str) else st.sampled_from(kind) for kind in columns]

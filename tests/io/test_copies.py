@@ -1,4 +1,4 @@
-"""Files come back as they went in: copies keep form, quoting, encoding and file mode."""
+"""Tests of copies of tables: they keep format, quotes, encoding and file mode."""
 
 import csv
 import io
@@ -35,7 +35,7 @@ cells = st.lists(
 
 
 def records_of(rows):
-    """Rows of number, text and tags; the first ones make sure that there is something to learn and to remove."""
+    """Generate rows of number, text and tags. The first ones ensure that labels vary and can be removed."""
     fixed = [
         (0.5, "a", ["bug", "billing"]),
         (1.5, "b", ["bug"]),
@@ -46,7 +46,7 @@ def records_of(rows):
 
 
 def check_copies(path, rows):
-    """Remove one tag of the first row, and select one column; return the bytes of both copies."""
+    """Remove one tag of the first row, and select one column. Return the bytes of both copies."""
     data = read(path, labels="tags", label_sep=";", ignore="text")
     label = data.label_names.index("billing")
     clean, small = path.with_name(f"clean{path.suffix}"), path.with_name(f"small{path.suffix}")
@@ -72,7 +72,7 @@ def check_copies(path, rows):
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252"]),
     st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
 )
-def test_text_keeps_separator_quotes_encoding_and_line_ends(rows, separator, newline, encoding, quoting):
+def test_text_keeps_separator_quotes_encoding_and_line_endings(rows, separator, newline, encoding, quoting):
     records = records_of(rows)
 
     def text_of(names, changed=None):
@@ -89,7 +89,7 @@ def test_text_keeps_separator_quotes_encoding_and_line_ends(rows, separator, new
         path = Path(folder, "t.csv")
         path.write_bytes(text_of(["number", "text", "tags"]))
         clean, small = check_copies(path, records)
-    # A tag without separators needs no quotes, but keeps those it had.
+    # A tag without separators keeps its quotes, although it does not need them.
     expected = text_of(["number", "text", "tags"], {"tags": "bug"})
     if quoting == csv.QUOTE_MINIMAL and separator == ";":
         unmarked = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le"}.get(encoding, encoding)
@@ -175,7 +175,7 @@ def test_parquet_keeps_index_and_compression(tmp_path):
     assert facts.row_group(0).column(0).compression == "ZSTD"
 
 
-def test_a_selection_of_a_workbook_with_macros_is_refused(tmp_path):
+def test_selecting_columns_of_a_workbook_with_macros_is_rejected(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     for row in [
@@ -189,7 +189,7 @@ def test_a_selection_of_a_workbook_with_macros_is_refused(tmp_path):
     assert not (tmp_path / "small.xlsm").exists()
 
 
-def test_values_of_formulas_that_a_copy_loses_are_noted(tmp_path):
+def test_a_note_tells_that_formulas_lose_their_values(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     for name, second in (("plain", 1), ("formulas", "=A2")):
         book = openpyxl.Workbook()
@@ -204,7 +204,7 @@ def test_values_of_formulas_that_a_copy_loses_are_noted(tmp_path):
         assert (note is None) == (name == "plain")
 
 
-def test_blank_lines_stay(tmp_path):
+def test_blank_lines_are_kept(tmp_path):
     path, target = tmp_path / "t.csv", tmp_path / "out.csv"
     path.write_text("x,tags\n" + '1,a;b\n\n""\n2,b\n' * 5)
     write_corrected(read(path, labels="tags"), [(1, 1)], [], target)

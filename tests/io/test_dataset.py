@@ -1,4 +1,4 @@
-"""The container checks what it holds and describes it."""
+"""Tests of `Dataset` and its description."""
 
 import json
 
@@ -32,7 +32,7 @@ def test_the_description_is_the_same_dense_and_sparse(form):
     assert figures.imbalance == {"label0": 1.0, "label1": 2.0, "label2": None}
 
 
-def test_a_data_set_without_any_positive_label_is_described_without_nan():
+def test_a_dataset_without_any_positive_label_is_described_without_nan():
     figures = Dataset(X, np.zeros((3, 2), int)).describe()
     assert figures.cardinality == 0
     assert set(figures.imbalance.values()) == {None}
@@ -52,14 +52,14 @@ def test_candidates_are_the_labels_to_fit_on():
     assert Dataset(X, Y, np.ones((3, 3))).candidates.tolist() == np.ones((3, 3)).tolist()
 
 
-def test_labels_and_features_have_one_type_each():
+def test_features_are_float64_and_labels_uint8():
     data = Dataset(sp.csc_matrix(X), Y.astype(bool))
     assert isinstance(data.X, sp.csr_array)
     assert (data.X.dtype, data.Y.dtype, data.X.indices.dtype) == (np.float64, np.uint8, np.int32)
 
 
 @pytest.mark.parametrize("role", ["X", "Y", "Y_candidates"])
-def test_a_sparse_matrix_that_points_outside_itself_is_refused(role):
+def test_a_sparse_matrix_that_points_outside_itself_is_rejected(role):
     broken = sp.csr_array(np.eye(3))
     broken.indices[1] = 2**30
     parts = {"X": np.eye(3), "Y": np.eye(3), role: broken}
@@ -67,7 +67,7 @@ def test_a_sparse_matrix_that_points_outside_itself_is_refused(role):
         Dataset(**parts)
 
 
-def test_the_callers_sparse_matrix_is_left_alone():
+def test_the_callers_sparse_matrix_is_not_changed():
     untidy = sp.csr_array((np.array([1.0, 0.0, 2.0]), np.array([1, 0, 0]), np.array([0, 3])), shape=(1, 2))
     data = Dataset(untidy, [[1]])
     assert untidy.data.tolist() == [1.0, 0.0, 2.0]
@@ -100,16 +100,16 @@ def test_the_callers_sparse_matrix_is_left_alone():
         ({"X": X, "Y": Y, "row_ids": ["a"]}, "row_ids"),
     ],
 )
-def test_parts_that_do_not_fit_are_rejected(parts, key):
+def test_inconsistent_parts_are_rejected(parts, key):
     with pytest.raises(DatasetError, match=key):
         Dataset(**parts)
 
 
-def test_large_finite_values_are_not_taken_for_infinite():
+def test_large_values_count_as_finite():
     assert Dataset([[1e308], [1e308]], [[1], [0]]).X.max() == 1e308
 
 
-def test_frames_with_text_dates_missing_values_and_truth_become_data_sets():
+def test_frames_with_columns_of_every_type_are_read():
     frame = pd.DataFrame(
         {
             "length": [1.0, None, 3.0],
@@ -138,6 +138,6 @@ def test_frames_with_text_dates_missing_values_and_truth_become_data_sets():
         (pd.DataFrame({"a": [None, 1.0, 2.0], "b": [1, 0, 1]}), {"labels": "b", "missing": "error"}, "'a'"),
     ],
 )
-def test_frames_that_leave_a_question_open_are_rejected(frame, options, message):
+def test_ambiguous_frames_are_rejected(frame, options, message):
     with pytest.raises(DatasetError, match=message):
         read(frame, **options)

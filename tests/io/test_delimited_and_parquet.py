@@ -1,4 +1,4 @@
-"""CSV, TSV and Parquet."""
+"""Tests of CSV, TSV and Parquet files."""
 
 import builtins
 import datetime
@@ -14,7 +14,7 @@ from labelsieve.io import DatasetError, read, write
 
 @pytest.fixture
 def csv_file(tmp_path):
-    """A function that writes a file and returns its path."""
+    """Return a function that writes a file and returns its path."""
 
     def write(text, name="table.csv"):
         path = tmp_path / name
@@ -45,7 +45,7 @@ def test_a_file_without_header_gets_names(csv_file):
 
 
 @pytest.mark.parametrize("ending", ["csv", "npz", "svm"])
-def test_a_file_is_opened_once_and_its_checksum_kept(csv_file, monkeypatch, ending):
+def test_a_file_is_opened_once_and_its_checksum_is_stored(csv_file, monkeypatch, ending):
     path = csv_file(
         "id,colour,when,y\n"
         + "".join(f"k{row},{'ab'[row % 2]},2024-01-0{row % 9 + 1},{row % 2}\n" for row in range(30))
@@ -65,7 +65,7 @@ def test_a_file_is_opened_once_and_its_checksum_kept(csv_file, monkeypatch, endi
     assert checksum == hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_field_may_be_long(csv_file):
+def test_fields_may_be_long(csv_file):
     path = csv_file("n,text,y\n" + "".join(f"{row % 3},{'w ' * 10**5},{row % 2}\n" for row in range(6)))
     assert read(path, labels="y").X.ravel().tolist() == [0, 1, 2, 0, 1, 2]
 
@@ -105,7 +105,7 @@ def test_a_declared_nominal_column_keeps_its_codes(csv_file):
     assert data.nominal == data.feature_names == ("a",)
 
 
-def test_parts_are_put_below_one_another(csv_file):
+def test_parts_are_concatenated(csv_file):
     whole = csv_file("c,y\n" + "".join(f"{letter},1\n" for letter in "abcdeabcde"), "whole.csv")
     part = csv_file("y,c\n" + "".join(f"0,{letter}\n" for letter in "edcba"), "part.csv")
     data = read([whole, part], labels="y", nominal="code")
@@ -120,7 +120,7 @@ def test_quoted_fields_may_hold_separators_quotes_and_line_ends(csv_file):
     assert read(path, labels="y", nominal="code").X.ravel().tolist() == [1, 0]
 
 
-def test_label_columns_by_pattern_and_candidates_beside_them(csv_file):
+def test_label_columns_by_pattern_and_candidates_next_to_them(csv_file):
     path = csv_file("a,t_1,t_2,c_1,c_2\n5,1,0,1,1\n6,0,1,0,1\n")
     data = read(path, labels="t_*", candidates="c_*")
     assert data.label_names == ("t_1", "t_2")
@@ -134,7 +134,7 @@ def test_label_columns_by_pattern_and_candidates_beside_them(csv_file):
     assert only.label_names == ("c_1", "c_2")
 
 
-def test_true_tags_and_candidate_tags_share_their_labels(csv_file):
+def test_true_and_candidate_tags_have_the_same_labels(csv_file):
     path = csv_file("a,truth,tags\n1,x,x;y\n2,y,y\n3,,z\n4,x;y,x;y\n")
     data = read(path, labels="truth", candidates="tags")
     assert data.label_names == ("x", "y", "z")
@@ -146,7 +146,7 @@ def test_true_tags_and_candidate_tags_share_their_labels(csv_file):
     ("text", "options", "message"),
     [
         ("a,y\n1,0\n0,1\n", {"labels": ["a", "y"]}, "`labels`"),
-        ("a,y\n1,0\n", {"labels": []}, "empty list"),
+        ("a,y\n1,0\n", {"labels": []}, "label"),
         ("a,y\n1,0\n", {"labels": [3]}, "got 3"),
         ("a,y\n1,0\n", {"labels": "y", "id": "z"}, "'z'"),
     ],

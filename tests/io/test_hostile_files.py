@@ -1,4 +1,4 @@
-"""Hostile, damaged and misplaced files give one clear error, quickly and in little memory."""
+"""Tests of hostile, damaged and unsuitable files: one clear error, quickly and in little memory."""
 
 import bz2
 import gzip
@@ -20,7 +20,7 @@ XML = b'<labels><label name="y"/></labels>'
 
 @pytest.fixture
 def arff_with(tmp_path):
-    """A function that puts an XML file beside a sound ARFF file."""
+    """Return a function that writes an XML file next to a valid ARFF file."""
 
     def write(xml):
         (tmp_path / "t.arff").write_bytes(ARFF + ROWS)
@@ -39,7 +39,7 @@ def test_compressed_files_are_recognised_by_content(tmp_path, pack):
         assert data.name == "t"
 
 
-def test_a_zip_archive_may_hold_the_data_and_its_xml(tmp_path):
+def test_a_zip_archive_may_contain_data_and_xml(tmp_path):
     with zipfile.ZipFile(tmp_path / "t.zip", "w") as archive:
         archive.writestr("folder/t.arff", ARFF + ROWS)
         archive.writestr("folder/t.xml", XML)
@@ -69,7 +69,7 @@ def test_compression_bombs_stop_early(tmp_path, ending):
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
-def test_truncated_archives_are_refused_at_any_length(tmp_path, pack):
+def test_truncated_archives_are_rejected_at_any_length(tmp_path, pack):
     whole = pack(ARFF + b"1.5,0\n2,1\n" * 50)
     for length in range(3, len(whole) - 1, 5):
         (tmp_path / "t.arff").write_bytes(whole[:length])
@@ -104,7 +104,7 @@ def test_damaged_xml_is_rejected(arff_with, xml):
         read(arff_with(xml))
 
 
-def test_xml_as_the_data_file_is_answered_with_the_remedy(tmp_path):
+def test_the_error_for_xml_as_data_file_suggests_labels(tmp_path):
     (tmp_path / "t.xml").write_bytes(XML)
     with pytest.raises(DatasetError, match="`labels`"):
         read(tmp_path / "t.xml")
@@ -138,7 +138,7 @@ def test_paths_that_are_not_files_are_rejected(tmp_path):
         b'"' * 200_001,
     ],
 )
-def test_long_odd_lines_take_no_longer_than_their_length(tmp_path, line):
+def test_parsing_time_is_linear_in_the_line_length(tmp_path, line):
     (tmp_path / "t.arff").write_bytes(ARFF + ROWS + line + b"\n")
     with pytest.raises(DatasetError, match="line 7"):
         read(tmp_path / "t.arff")
@@ -149,19 +149,19 @@ def test_long_odd_lines_take_no_longer_than_their_length(tmp_path, line):
 
 @pytest.mark.parametrize("ending", ["arff", "csv", "svm", "txt", "mat", "npz", "parquet"])
 @pytest.mark.parametrize("content", [b"\xef\xbb\xbf", b"\n\n \r\n", b"%\n"])
-def test_files_of_nothing_are_rejected(tmp_path, ending, content):
+def test_files_without_data_are_rejected(tmp_path, ending, content):
     (tmp_path / f"t.{ending}").write_bytes(content)
     with pytest.raises(DatasetError, match=rf"t\.{ending}"):
         read(tmp_path / f"t.{ending}")
 
 
-def test_recognising_a_long_line_of_digits_takes_no_time(tmp_path):
+def test_a_long_line_of_digits_is_recognised_quickly(tmp_path):
     (tmp_path / "digits").write_bytes(b"1" * 65_000)
     with pytest.raises(DatasetError, match="`labels`"):
         read(tmp_path / "digits")
 
 
-def test_memory_stays_proportional_to_the_entries(tmp_path):
+def test_memory_is_proportional_to_the_entries(tmp_path):
     rows = b"".join(b"{%d 1,%d 2.5,1000 1}\n" % (index % 500, 500 + index % 499) for index in range(40_000))
     header = b"".join(b"@attribute w%d numeric\n" % index for index in range(1000))
     path = tmp_path / "t.arff"
@@ -174,7 +174,7 @@ def test_memory_stays_proportional_to_the_entries(tmp_path):
 
 
 @pytest.mark.parametrize("name", seeds())
-def test_damaged_files_give_a_data_set_or_one_clear_error(name, tmp_path):
+def test_damaged_files_give_a_dataset_or_one_clear_error(name, tmp_path):
     ending, content = seeds()[name]
     outcomes = {
         read_damaged(tmp_path, name, ending, damage(content, random.Random(f"suite {name} {number}")))

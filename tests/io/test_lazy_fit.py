@@ -1,4 +1,4 @@
-"""Dask arrays and dataframes instead of arrays: the same scores, names kept, and clear errors."""
+"""Tests of fits on dask arrays and dataframes: same scores, same names and clear errors."""
 
 import re
 from functools import partial
@@ -71,13 +71,13 @@ def test_dask_dataframes_keep_their_names():
     kept = fitted.transform(frames[0])
     assert list(kept.columns) == list(fitted.get_feature_names_out())
     pd.testing.assert_frame_equal(kept.compute(), features[list(kept.columns)])
-    # Names of an earlier fit do not stay.
+    # A fit discards the names of an earlier one.
     assert not hasattr(fitted.fit(lazy(X), lazy(Y)), "feature_names_in_")
     assert list(fitted.label_names_in_) == ["y0", "y1", "y2", "y3"]
 
 
 @pytest.mark.parametrize("labels", [Y, sp.csc_matrix(Y), Y.tolist()], ids=["array", "sparse", "list"])
-def test_labels_may_lie_in_memory(labels):
+def test_labels_may_be_in_memory(labels):
     fitted = SumMI().fit(lazy(X), labels)
     np.testing.assert_allclose(fitted.scores_, SumMI().fit(X, Y).scores_, rtol=1e-12)
 
@@ -91,7 +91,7 @@ def _with_nan():
 COUNTS = Y.copy()
 COUNTS[58, 1] = 3
 
-#: Input that a fit rejects, and what the error must name.
+#: Input that a fit rejects, and a key in the error.
 WRONG = {
     "split columns": (lambda: (da.from_array(X, chunks=(20, 3)), lazy(Y, 20)), "X = X.rechunk({1: -1})"),
     "unknown sizes": (lambda: (lazy(X)[lazy(X)[:, 0] > 0], lazy(Y)), "X.compute_chunk_sizes()"),
@@ -110,7 +110,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_input_is_rejected_with_the_remedy(case):
+def test_invalid_input_is_rejected(case):
     make, key = WRONG[case]
     with pytest.raises(ValueError, match=re.escape(key)):
         SumF().fit(*make())
@@ -166,7 +166,7 @@ def test_very_many_labels_are_counted_in_batches_with_the_same_scores(monkeypatc
 
     methods = (gmm.GMM(), sum_f.SumF(), sum_mi.SumMI())
     expected = [method.fit(X, Y).scores_ for method in methods]
-    # Room for one label, or for two.
+    # Memory for one label, or for two.
     monkeypatch.setattr(information, "_MOST_COUNTS", 8 * 4 + 1)
     monkeypatch.setattr(sum_f, "_MAX_SUMS", 2 * 8)
     for method, scores in zip(methods, expected, strict=True):

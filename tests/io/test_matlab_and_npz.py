@@ -1,4 +1,4 @@
-"""Matrices in MATLAB and NumPy files."""
+"""Tests of matrices in MATLAB and NumPy files."""
 
 import io
 import json
@@ -27,7 +27,7 @@ def mat_file(tmp_path, variables, **options):
 @pytest.mark.parametrize(
     "names", [("data", "target", "partial_labels"), ("X", "Y", "PL"), ("fea", "labels", "candidate_labels")]
 )
-def test_usual_names_and_versions_are_read(tmp_path, options, names):
+def test_common_names_and_all_versions_are_read(tmp_path, options, names):
     variables = dict(zip(names, (X, Y.T * 2.0 - 1, CANDIDATES.T * 1.0), strict=True))
     data = read(mat_file(tmp_path, variables, **options))
     np.testing.assert_array_equal(data.X, X)
@@ -52,7 +52,7 @@ def test_every_number_type_is_read_as_scipy_reads_it(tmp_path, dtype):
     np.testing.assert_array_equal(read(path).X, scipy.io.loadmat(path)["data"])
 
 
-def test_halves_are_joined_and_a_half_without_noise_keeps_its_truth(tmp_path):
+def test_a_part_without_candidates_uses_its_true_labels(tmp_path):
     variables = {
         "train_data": X[:3],
         "train_target": Y[:3].T,
@@ -129,14 +129,14 @@ def test_missing_values_are_filled_in_over_all_parts(tmp_path, ending):
         read(paths, nominal="onehot")
 
 
-def test_version_7_3_is_refused_with_the_remedy(tmp_path):
+def test_version_7_3_is_rejected(tmp_path):
     for content in (b"MATLAB 7.3 MAT-file" + bytes(600), b"\x89HDF\r\n\x1a\n" + bytes(600)):
         (tmp_path / "new.mat").write_bytes(content)
         with pytest.raises(DatasetError, match="-v7"):
             read(tmp_path / "new.mat")
 
 
-def test_foreign_npz_files_are_read_by_usual_names(tmp_path):
+def test_npz_files_with_common_names_are_read(tmp_path):
     path = tmp_path / "data.npz"
     np.savez(path, X=X, y=Y, feature_names=np.array(["a", "b", "c"]), other=np.arange(3))
     data = read(path)
@@ -175,7 +175,7 @@ def test_pickles_are_never_loaded(tmp_path):
         read(_npz_with(tmp_path, "X.npy", stream.getvalue()))
 
 
-def test_absurd_shapes_and_bombs_in_npz_are_rejected(tmp_path):
+def test_huge_shapes_and_bombs_in_npz_are_rejected(tmp_path):
     stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(
         stream, {"descr": "<f8", "fortran_order": False, "shape": (10**9, 10**9)}
@@ -210,7 +210,7 @@ def test_forged_archives_are_rejected(tmp_path, part, value):
 
 
 @pytest.mark.parametrize("key", ["feature_names", "label_names"])
-def test_names_of_foreign_npz_files_are_text_and_as_many_as_columns(tmp_path, key):
+def test_names_in_npz_files_must_be_text_and_match_the_columns(tmp_path, key):
     path = tmp_path / "data.npz"
     for names, match in ((np.arange(3), "int64"), (np.array(["x"]), "got 1")):
         np.savez(path, X=X, Y=Y, **{key: names})

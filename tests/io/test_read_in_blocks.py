@@ -1,4 +1,4 @@
-"""Files read in blocks of rows hold what the same files hold when they are read at once."""
+"""Tests of files that are read in blocks of rows."""
 
 import pickle
 import subprocess
@@ -23,7 +23,7 @@ def computed(values):
 
 
 def same(path, *, chunks=5, **options):
-    """Return the lazy dataset after checking that it holds what `read` gives."""
+    """Return the lazy dataset after checking that it equals the result of `read` without blocks."""
     whole, lazy = read(path, **options), read(path, **options, chunks=chunks)
     for role in ("X", "Y", "Y_candidates"):
         expected, found = getattr(whole, role), getattr(lazy, role)
@@ -45,7 +45,7 @@ def data():
 
 
 def save(path, values, names):
-    """Write a table of numbers, Parquet in row groups of five rows."""
+    """Write a table of numbers. Parquet gets row groups of five rows."""
     if path.suffix == ".npy":
         np.save(path, values)
     elif path.suffix == ".csv":
@@ -58,7 +58,7 @@ def save(path, values, names):
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv"])
-def test_files_of_this_package_need_no_arguments(tmp_path, data, ending):
+def test_files_from_write_need_no_arguments(tmp_path, data, ending):
     path = tmp_path / f"some.{ending}"
     write(data, path)
     lazy = same(path)
@@ -77,7 +77,7 @@ def test_a_fit_of_blocks_equals_that_of_the_whole(tmp_path, data, ending):
     np.testing.assert_array_equal(computed(sent.X), data.X)
 
 
-def test_ways_to_write_a_table(tmp_path):
+def test_variants_of_delimited_tables(tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(b'\xef\xbb\xbf\r\n"a ";b;y\r\n1;2;0\r\n\r\n"3";;1\r\n  \r\n-5e-1;6;-1')
     same(path, chunks=2, labels="y", missing="zero")
@@ -109,7 +109,7 @@ def test_labels_may_be_in_a_second_file(tmp_path, data, ending):
     same(paths[0], labels=paths[1])
 
 
-def test_a_second_file_has_the_blocks_of_the_first(tmp_path, monkeypatch):
+def test_a_second_file_uses_the_blocks_of_the_first(tmp_path, monkeypatch):
     # The second file is narrower, so "auto" alone would take more rows.
     monkeypatch.setattr("labelsieve.io.blocks._BLOCK_BYTES", 8 * 20 * 3)
     rng = np.random.default_rng(0)
@@ -121,7 +121,7 @@ def test_a_second_file_has_the_blocks_of_the_first(tmp_path, monkeypatch):
 
 @pytest.fixture
 def grouped(tmp_path, data):
-    """A Parquet file of groups of three rows, with a column of text and one of truth values."""
+    """Parquet file with groups of three rows, a column of text and a column of booleans."""
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     columns = dict(zip("abcd", data.X.T, strict=True))
     columns |= {"a.b": data.X[:, 0], "text": ["t"] * N_ROWS, "p": data.Y[:, 0] == 1, "q": data.Y[:, 1]}
@@ -164,11 +164,11 @@ def test_several_files_are_parts_of_one_dataset(tmp_path):
         read(paths, chunks=2)
 
 
-# What is read when
+# Reads
 
 
 def test_only_the_block_is_read(tmp_path):
-    # A file with a hole: 160 MB of zeros that take no room on the disk.
+    # A sparse file: 160 MB of zeros that use no disk space.
     path = tmp_path / "large.npy"
     with open(path, "wb") as stream:
         np.lib.format.write_array_header_1_0(
@@ -229,7 +229,7 @@ def test_chunks_are_a_number_of_rows_or_auto(tmp_path, chunks):
     [
         ("t.csv", b"x,y\n1,0\n", {"labels": 1, "missing": "mean"}, "missing='mean'"),
         ("t.csv", b"nominal:x,z,y\n1,0,1\n", {"labels": 1, "nominal": "onehot"}, "nominal='onehot'"),
-        ("t.csv", b"x,y\n", {"labels": 1}, "no rows"),
+        ("t.csv", b"x,y\n", {"labels": 1}, "header"),
         ("t.csv", b"x,y\n1,0\n", {}, "`labels`"),
         ("t.csv", b"x,y\n1,0\n1\n", {"labels": 1}, "line 3: .*2 fields, got 1"),
         ("t.csv.gz", b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0", {"labels": 1}, "TSV, Parquet"),

@@ -1,4 +1,4 @@
-"""One object of reading options, and errors that name an option as the caller writes it."""
+"""Tests of the options of `read` and of errors that name them."""
 
 import pandas as pd
 import pytest
@@ -29,14 +29,14 @@ def test_every_reader_rejects_an_unknown_value(table, option):
             read(source, labels="bird", **option)
 
 
-def test_an_error_spells_its_options_as_the_caller_does(table):
+def test_an_error_names_options_of_python(table):
     with pytest.raises(DatasetError) as caught:
         read(table, roles={"length": "boolean"}, labels="bird")
     assert "roles={'length': 'category'}" in str(caught.value)
     assert "--role length=category" in in_options(str(caught.value))
 
 
-def test_text_of_the_data_that_looks_like_an_option_is_left_alone(capsys, tmp_path, plain_terminal):
+def test_data_that_look_like_an_option_are_not_replaced(capsys, tmp_path, plain_terminal):
     path = tmp_path / "odd.csv"
     path.write_text("a,labels=\n1,1\n2,3\n")
     code, _, err = run(capsys, "select", str(path), "--labels", "labels=,ignore='x'")
@@ -55,7 +55,7 @@ def test_the_command_line_and_a_configuration_name_their_own_options(capsys, tab
         run_experiment(experiment, tmp_path / "out")
 
 
-def test_a_configuration_is_told_the_words_of_an_option():
+def test_errors_of_a_configuration_name_the_option():
     text = 'methods = ["sum-f"]\ndatasets = [{name = "own", path = "a.csv", missing = "median"}]\n'
     with pytest.raises(RunError, match=r"missing.*'median'"):
         parse_experiment(text, name="mine")

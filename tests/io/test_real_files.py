@@ -1,4 +1,4 @@
-"""The published files hold what is known about them; `tests/datasets/test_fetch.py` checks their sizes."""
+"""Tests of the published files. `tests/datasets/test_fetch.py` checks their sizes."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from labelsieve.datasets import load
 from labelsieve.io import read, write
 
 FOLDER = os.environ.get("LABELSIEVE_DATA")
-pytestmark = pytest.mark.skipif(not FOLDER, reason="LABELSIEVE_DATA does not name the folder of data sets")
+pytestmark = pytest.mark.skipif(not FOLDER, reason="LABELSIEVE_DATA is not set to the folder of datasets")
 
 
 def test_birds_has_two_nominal_features_and_samples_without_labels():
@@ -25,7 +25,7 @@ def test_birds_has_two_nominal_features_and_samples_without_labels():
     assert "location=17" in hot.feature_names
 
 
-def test_oddities_of_the_files_are_found():
+def test_the_description_finds_constant_and_duplicate_features():
     assert len(load("languagelog").describe().duplicate_features) == 85
     assert load("languagelog").describe().n_without_labels == 207
     assert len(load("slashdot").describe().labels_without_positives) == 2
@@ -33,7 +33,7 @@ def test_oddities_of_the_files_are_found():
     assert sum(count == 1 for count in corel.describe().label_counts.values()) == 27
     columns = {tuple(np.flatnonzero(column)) for column in corel.Y.toarray().T}
     assert corel.Y.shape[1] - len(columns) == 3
-    # The XML of CHD_49 names the labels in another order than the columns, which is the order kept.
+    # The XML file of CHD_49 lists the labels in another order than the columns. Column order wins.
     assert load("chd_49").label_names == tuple(f"label{index}" for index in range(1, 7))
 
 

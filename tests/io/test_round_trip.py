@@ -1,4 +1,4 @@
-"""Whatever is written is read back the same, in every format."""
+"""Tests that every format restores what was written."""
 
 import os
 
@@ -58,7 +58,7 @@ def datasets(draw, both=True):
 @pytest.mark.parametrize("ending", ENDINGS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_writing_then_reading_gives_the_same_data_set(ending, data, tmp_path):
+def test_writing_then_reading_gives_the_same_dataset(ending, data, tmp_path):
     expected = data.draw(datasets(both=ending != "svm"))
     path = tmp_path / f"data.{ending}"
     write(expected, path)
@@ -70,7 +70,7 @@ def test_writing_then_reading_gives_the_same_data_set(ending, data, tmp_path):
 
 @settings(max_examples=60, deadline=None)
 @given(datasets())
-def test_a_trip_through_pandas_gives_the_same_data_set(expected):
+def test_pandas_round_trip(expected):
     got = read(expected.to_pandas())
     assert_same(got, expected)
     assert sp.issparse(got.X) == sp.issparse(expected.X)
@@ -85,7 +85,7 @@ def test_name_and_roles_survive_in_npz_and_svmlight(tmp_path):
         assert read(tmp_path / f"other.{ending}", name="mine").name == "mine"
 
 
-def test_svmlight_refuses_truth_beside_candidates(tmp_path):
+def test_svmlight_rejects_truth_next_to_candidates(tmp_path):
     data = Dataset([[1.0]], [[1]], [[1]])
     with pytest.raises(DatasetError, match="npz"):
         write(data, tmp_path / "data.svm")
@@ -93,7 +93,7 @@ def test_svmlight_refuses_truth_beside_candidates(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["arff", "csv"])
-def test_names_that_look_like_roles_are_refused(ending, tmp_path):
+def test_names_that_look_like_roles_are_rejected(ending, tmp_path):
     with pytest.raises(DatasetError, match="'label:a'"):
         write(Dataset([[1.0]], [[1]], feature_names=["label:a"]), tmp_path / f"data.{ending}")
 
@@ -108,7 +108,7 @@ def test_a_failed_write_leaves_the_old_file_alone(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["data.csv"]
 
 
-def test_unknown_endings_and_missing_folders_are_refused(tmp_path):
+def test_unknown_endings_and_missing_folders_are_rejected(tmp_path):
     data = Dataset([[1.0]], [[1]])
     with pytest.raises(DatasetError, match="xlsx'"):
         write(data, tmp_path / "data.xlsx")
@@ -116,7 +116,7 @@ def test_unknown_endings_and_missing_folders_are_refused(tmp_path):
         write(data, tmp_path / "no" / "folder" / "data.npz")
 
 
-# Where the file goes
+# Targets
 
 
 def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
@@ -151,11 +151,11 @@ def test_an_arff_file_comes_with_its_labels_or_not_at_all(tmp_path, folder):
 
 
 @pytest.mark.parametrize("path", [None, 3, [None], ["a.csv", 3]])
-def test_what_is_no_path_is_rejected(path):
+def test_only_paths_are_accepted(path):
     with pytest.raises(DatasetError):
         read(path)
 
 
-def test_what_is_not_a_dataset_is_not_written(tmp_path):
+def test_only_datasets_are_written(tmp_path):
     with pytest.raises(DatasetError, match="int"):
         write(3, tmp_path / "data.csv")

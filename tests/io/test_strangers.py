@@ -1,4 +1,4 @@
-"""Tables of strangers: what is planted is found, whatever the file."""
+"""Tests of tables in many formats, with planted columns and wrong labels."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def tables(strangers):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_column_is_taken_for_what_it_is(strangers, tables, name):
+def test_the_role_of_every_column_is_inferred(strangers, tables, name):
     stranger, table = strangers[name], tables[name]
     roles = {column.name: column.role for column in table.columns}
     assert {column: roles[column] for column in stranger.roles} == stranger.roles
@@ -39,7 +39,7 @@ def test_the_planted_columns_come_first(strangers, tables, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_planted_wrong_labels_are_doubted_ahead_of_chance(strangers, tables, name):
+def test_planted_wrong_labels_are_flagged_early(strangers, tables, name):
     stranger, table = strangers[name], tables[name]
     issues = find_label_issues(table.X, table.Y, label_names=table.label_names)
     is_wrong = np.array(

@@ -1,4 +1,4 @@
-"""svmlight, LIBSVM multi-label and extreme classification text."""
+"""Tests of svmlight, LIBSVM multi-label and extreme classification files."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from labelsieve.io import Dataset, DatasetError, read, write
 
 @pytest.fixture
 def text_file(tmp_path):
-    """A function that writes a file and returns its path."""
+    """Return a function that writes a file and returns its path."""
 
     def write_text(text, name="data.svm"):
         path = tmp_path / name
@@ -55,7 +55,7 @@ def test_scikit_learn_reads_what_is_written_and_the_other_way_round(tmp_path):
     rng = np.random.default_rng(0)
     X = sp.csr_array(rng.normal(size=(30, 8)) * (rng.random((30, 8)) < 0.4))
     Y = (rng.random((30, 4)) < 0.4).astype(int)
-    Y[:, 0] |= Y.sum(axis=1) == 0  # a row without labels and features is no row to scikit-learn
+    Y[:, 0] |= Y.sum(axis=1) == 0  # scikit-learn skips rows without labels and features
     write(Dataset(X, Y), tmp_path / "ours.svm")
     theirs, labels = load_svmlight_file(tmp_path / "ours.svm", n_features=8, multilabel=True)
     np.testing.assert_array_equal(theirs.toarray(), X.toarray())
@@ -90,7 +90,7 @@ def test_scikit_learn_reads_what_is_written_and_the_other_way_round(tmp_path):
         f"# labelsieve {'[' * 100000}\n1 1:1\n",
     ],
 )
-def test_mistakes_give_one_error_that_names_the_file(text_file, text):
+def test_invalid_files_give_an_error_that_names_the_file(text_file, text):
     path = text_file(text)
     with pytest.raises(DatasetError) as caught:
         read(path)

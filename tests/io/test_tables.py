@@ -1,4 +1,4 @@
-"""Tables as they are: roles, features, labels, copies, and what the command line makes of them."""
+"""Tests of tables: roles, features, labels, copies and commands."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from labelsieve.io.options import ReadOptions
 
 @pytest.fixture
 def frame():
-    """Sixty rows; the label hot follows the temperature, cold the place."""
+    """Sixty rows. The label hot depends on the temperature, and cold on the place."""
     rng = np.random.default_rng(0)
     hot, cold = rng.random((2, 60)) < 0.5
     return pd.DataFrame(
@@ -50,7 +50,7 @@ def named(table):
 
 def test_tags_that_differ_only_in_case_are_named(frame):
     words = ["Rock;pop", "rock", "ROCK;Pop", "jazz"]
-    assert "Pop, pop; ROCK, Rock, rock;" in named(read(frame.assign(tags=words * 15)))["tags"].note
+    assert "Pop, pop; ROCK, Rock, rock" in named(read(frame.assign(tags=words * 15)))["tags"].note
     assert "case" not in named(read(frame))["tags"].note
 
 
@@ -72,12 +72,12 @@ def test_dashes_between_numbers_are_missing(frame, dash):
         (("a;b", "-", "b;c"), "tags"),
     ],
 )
-def test_dashes_beside_words_stay_what_they_are(frame, cells, role):
+def test_dashes_next_to_words_are_words(frame, cells, role):
     table = read(frame.assign(grade=[cells[row % len(cells)] for row in range(60)]), labels="tags")
     assert (named(table)["grade"].role, named(table)["grade"].n_missing) == (role, 0)
 
 
-def test_a_dash_among_label_columns_is_no_missing_value(frame):
+def test_a_dash_is_a_tag_in_a_label_column(frame):
     table = read(frame.assign(tags=["1", "-", "2"] * 20), labels="tags")
     assert table.label_names == ("-", "1", "2")
 
@@ -85,7 +85,7 @@ def test_a_dash_among_label_columns_is_no_missing_value(frame):
 # Features
 
 
-def test_every_feature_knows_its_column_and_every_column_its_features(frame):
+def test_features_and_columns_refer_to_each_other(frame):
     table = read(frame)
     for place, column in enumerate(table.columns):
         assert all(table.column_of[feature] == place for feature in column.features)
@@ -96,7 +96,7 @@ def test_every_feature_knows_its_column_and_every_column_its_features(frame):
     assert np.isfinite(table.X).all()
 
 
-def test_missing_numbers_become_the_median_and_say_so(frame):
+def test_missing_numbers_become_the_median_with_an_indicator(frame):
     table = read(frame)
     column = named(table)["temperature"]
     given = frame["temperature"].to_numpy()
@@ -120,7 +120,7 @@ def test_categories_become_one_feature_each_and_two_of_them_one(frame):
     np.testing.assert_array_equal(table.X[:, north], frame["place"] == "north")
 
 
-def test_rare_categories_stand_together_and_there_is_a_largest_number():
+def test_rare_categories_are_merged_and_their_number_is_limited():
     cells = np.array(["a"] * 300 + ["b"] * 295 + [f"rare {k}" for k in range(5)], dtype=object)
     found = encoded({0: TypedColumn("category", cells)}, ["c"])
     assert found.names == ["c=a", "c=b", "c=(other)"]
@@ -129,7 +129,7 @@ def test_rare_categories_stand_together_and_there_is_a_largest_number():
     assert len(encoded({0: TypedColumn("category", cells)}, ["c"]).names) == MAX_CATEGORIES
 
 
-def test_dates_are_told_by_the_calendar():
+def test_dates_are_split_into_calendar_features():
     moments = np.array(["1789-07-14T06:00", "2024-02-29T18:00", "2024-03-02T00:00"], dtype="datetime64[s]")
     found = encoded({0: TypedColumn("date", moments)}, ["d"])
     parts = dict(zip(found.names, found.X.T, strict=True))
@@ -175,7 +175,7 @@ def test_many_sparse_features_stay_sparse_and_are_the_same(monkeypatch):
 # Roles and labels
 
 
-def test_what_is_said_of_a_column_goes_before_what_is_guessed(frame):
+def test_given_roles_override_inferred_ones(frame):
     table = read(frame, roles={"place": "ignored", "row": "category", "noise": "id"})
     assert {name: column.role for name, column in named(table).items()} == {
         "row": "category", "temperature": "number", "place": "ignored", "noise": "id", "tags": "label",
@@ -204,7 +204,7 @@ def test_tags_are_read_in_every_spelling(frame, spell):
     np.testing.assert_array_equal(table.Y, expected)
 
 
-def test_label_columns_of_yes_and_no_are_as_before(frame):
+def test_label_columns_of_yes_and_no(frame):
     both = frame.assign(
         label_hot=frame["tags"].str.contains("hot").astype(int),
         label_cold=np.where(frame["tags"].str.contains("cold"), "yes", "no"),
@@ -215,7 +215,7 @@ def test_label_columns_of_yes_and_no_are_as_before(frame):
         np.testing.assert_array_equal(table.Y[:, 1], frame["tags"].str.contains("cold"))
 
 
-def test_a_cross_beside_a_tick_says_no(frame):
+def test_a_cross_next_to_a_tick_means_no(frame):
     is_hot = frame["tags"].str.contains("hot")
     ticked = frame.assign(hot=np.where(is_hot, "✓", "✗"))
     np.testing.assert_array_equal(read(ticked, labels=["hot", "tags"], label_sep=";").Y[:, -1], is_hot)
@@ -223,14 +223,14 @@ def test_a_cross_beside_a_tick_says_no(frame):
         read(ticked.replace({"hot": "✓"}, ""), labels=["hot", "tags"], label_sep=";")
 
 
-def test_rows_are_numbered_where_nothing_names_them(frame):
+def test_rows_without_names_are_numbered(frame):
     assert read(frame).row_ids[:2] == ("r0", "r1")
     assert list(read(frame.drop(columns="row")).row_ids[:2]) == [0, 1]
     assert read(frame.set_index("row")).row_ids[:2] == ("r0", "r1")
     assert read(frame.set_index("place")).row_ids[:2] == ("r0", "r1")
 
 
-def test_spans_of_time_are_numbers(frame):
+def test_durations_are_numbers(frame):
     spans = pd.to_timedelta(np.arange(60) ** 2 + 0.5, unit="s").where(np.arange(60) != 3)
     column = named(read(frame.assign(span=spans)))["span"]
     assert (column.role, column.n_missing) == ("number", 1)
@@ -244,13 +244,13 @@ def test_a_polars_frame_is_a_table(frame):
 
 def test_labels_in_scientific_notation_are_zero_and_one(tmp_path):
     Y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
-    # The default format of savetxt is %.18e.
+    # savetxt writes %.18e by default.
     X = [[0.5, 1.5], [2.5, 0.5], [3.5, 2.5]]
     np.savetxt(tmp_path / "t.csv", np.hstack([X, Y]), delimiter=",", header="x,z,a,b", comments="")
     np.testing.assert_array_equal(read(tmp_path / "t.csv", labels=2).Y, Y)
 
 
-def test_arrays_need_labels_and_give_a_dataset(frame):
+def test_arrays_with_labels_give_a_dataset(frame):
     with pytest.raises(DatasetError, match="labels"):
         read([[1, 2]])
     X = frame[["noise"]]
@@ -262,7 +262,7 @@ def test_arrays_need_labels_and_give_a_dataset(frame):
 # Columns are selected
 
 
-def test_a_column_has_the_place_of_its_best_feature(frame):
+def test_a_column_is_ranked_by_its_best_feature(frame):
     table = read(frame)
     found = ColumnSelector(SumF(), table.column_of, 2).fit(table.X, table.Y)
     best = {
@@ -297,7 +297,7 @@ def test_sizes_count_columns_with_all_their_features(frame):
         assert score == pytest.approx(np.nanmean(precision))
 
 
-def test_with_a_feature_a_column_nothing_changes(frame):
+def test_one_feature_per_column_changes_nothing(frame):
     X, Y = frame[["noise"]].to_numpy() * [[1.0, 2.0]] + [0.0, 1.0], read(frame).Y
     X = np.column_stack([X, read(frame).X])
     plain, by_column = SumF(), ColumnSelector(SumF(), np.arange(X.shape[1]))
@@ -305,7 +305,7 @@ def test_with_a_feature_a_column_nothing_changes(frame):
     np.testing.assert_array_equal(choose_size(by_column, X, Y).scores, choose_size(plain, X, Y).scores)
 
 
-def test_halves_choose_columns(frame):
+def test_subsamples_select_columns(frame):
     table = read(frame)
     found = selection_stability(
         ColumnSelector(EvidenceSelector(), table.column_of, 2), table.X, table.Y, n_resamples=10
@@ -315,13 +315,13 @@ def test_halves_choose_columns(frame):
 
 
 @pytest.mark.parametrize("wanted", [0, 4, 9])
-def test_more_columns_than_there_are_cannot_be_selected(frame, wanted):
+def test_selecting_too_many_columns_is_rejected(frame, wanted):
     table = read(frame)
     with pytest.raises(ValueError, match="3"):
         ColumnSelector(SumF(), table.column_of, wanted).fit(table.X, table.Y)
 
 
-def test_columns_of_another_table_are_refused(frame):
+def test_columns_of_another_table_are_rejected(frame):
     table = read(frame)
     with pytest.raises(ValueError, match="column"):
         ColumnSelector(SumF(), table.column_of[1:]).fit(table.X, table.Y)
@@ -330,7 +330,7 @@ def test_columns_of_another_table_are_refused(frame):
 # On the command line
 
 
-def test_features_are_written_where_columns_cannot_be(frame, capsys, plain_terminal):
+def test_features_are_written_if_columns_cannot_be(frame, capsys, plain_terminal):
     frame.to_csv("mine.csv", index=False)
     code, _, err = run(capsys, "select", "mine.csv", "-k", "2", "--write-data", "small.npz")
     assert code == 0
@@ -348,7 +348,7 @@ def test_features_are_written_where_columns_cannot_be(frame, capsys, plain_termi
     ],
     ids=["slash", "word", "numpy", "JSON", "list"],
 )
-def test_a_review_removes_tags_however_they_are_spelled(frame, plain_terminal, options, spell, ending):
+def test_a_review_removes_tags_in_any_notation(frame, plain_terminal, options, spell, ending):
     tags = [[tag for tag in cell.split(";") if tag] for cell in frame["tags"]]
     spelled = frame.assign(tags=[spell(cell) for cell in tags])
     spelled.to_csv("t.csv", index=False) if ending == "csv" else spelled.to_parquet("t.parquet")
@@ -370,7 +370,7 @@ def test_a_review_empties_the_cell_of_a_number(frame, plain_terminal):
     np.testing.assert_array_equal(cleaned.drop(4), np.delete(np.arange(60) % 3 + 1, 4))
 
 
-def test_a_tag_that_cannot_be_taken_out_of_its_cell_is_told(frame, plain_terminal):
+def test_a_tag_that_cannot_be_removed_is_reported(frame, plain_terminal):
     frame.assign(tags=frame["tags"].str.encode("utf-8")).to_parquet("t.parquet")
     table = read("t.parquet", labels="tags")
     row, label = (int(found[0]) for found in np.nonzero(table.Y))
@@ -379,7 +379,7 @@ def test_a_tag_that_cannot_be_taken_out_of_its_cell_is_told(frame, plain_termina
     assert not Path("clean.parquet").exists()
 
 
-def test_rankings_hold_no_formula_and_copies_of_the_table_hold_its_own(capsys, tmp_path, frame):
+def test_rankings_escape_formulas_and_copies_keep_them(capsys, tmp_path, frame):
     path, ranking, copy = (str(tmp_path / name) for name in ("mine.csv", "ranking.csv", "copy.csv"))
     frame.assign(place=frame["place"].replace("north", "=1+1")).rename(columns={"place": "@place"}).to_csv(
         path, index=False

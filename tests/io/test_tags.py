@@ -1,4 +1,4 @@
-"""Sets of tags instead of a candidate matrix."""
+"""Tests of sets of tags instead of a candidate matrix."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_tags_are_the_matrix_they_stand_for(problem, form):
+def test_tags_are_equivalent_to_a_matrix(problem, form):
     X, Y, tags = problem
     found, expected = SumF().fit(X, FORMS[form](tags)), SumF().fit(X, Y)
     assert found.label_names_in_.tolist() == NAMES
@@ -43,7 +43,7 @@ def test_tags_are_the_matrix_they_stand_for(problem, form):
     np.testing.assert_array_equal(found.scores_, expected.scores_)
 
 
-def test_a_series_of_lists_holds_tags(problem):
+def test_a_series_of_lists_contains_tags(problem):
     pd = pytest.importorskip("pandas")
     X, Y, tags = problem
     found = SumF().fit(X, pd.Series([sorted(row) for row in tags]))
@@ -51,13 +51,13 @@ def test_a_series_of_lists_holds_tags(problem):
 
 
 @pytest.mark.parametrize("slug", ["evidence", "rfs", "pml-fp", "mdmr"])
-def test_methods_of_every_family_take_tags(problem, slug):
+def test_methods_of_every_family_accept_tags(problem, slug):
     X, Y, tags = problem
     method = METHODS[slug]
     np.testing.assert_array_equal(method().fit(X, tags).ranking_, method().fit(X, Y).ranking_)
 
 
-def test_all_that_takes_candidates_takes_tags(problem):
+def test_everything_that_accepts_candidates_accepts_tags(problem):
     X, Y, tags = problem
     assert find_label_issues(X, tags).label_names == tuple(NAMES)
     np.testing.assert_array_equal(LabelSupport().fit(X, tags).support_, LabelSupport().fit(X, Y).support_)
@@ -70,38 +70,38 @@ def test_all_that_takes_candidates_takes_tags(problem):
     np.testing.assert_array_equal(MLkNN().fit(X, tags).predict(X), MLkNN().fit(X, Y).predict(X))
 
 
-def test_lists_of_numbers_stay_matrices(problem):
+def test_lists_of_numbers_are_matrices(problem):
     X, Y, _ = problem
     found = SumF().fit(X, Y.astype(int).tolist())
     assert found.label_names_in_.tolist() == ["y0", "y1", "y2"]
 
 
-def test_lists_of_texts_stay_classes(problem):
+def test_lists_of_strings_are_classes(problem):
     X, _, _ = problem
     found = SumF().fit(X, ["a", "b", "c"] * 20)
     assert found.label_names_in_.tolist() == found.classes_.tolist() == ["a", "b", "c"]
 
 
-def test_numbers_in_sets_are_tags_in_their_order():
+def test_numbers_in_sets_are_sorted_tags():
     matrix, names = binarize_tags([{10, 2}, {2}])
     assert names == ["2", "10"]
     assert matrix.tolist() == [[1, 1], [1, 0]]
 
 
 @pytest.mark.parametrize("odd", [None, "bug", 3.5])
-def test_a_row_that_is_no_set_is_refused(problem, odd):
+def test_a_row_that_is_not_a_set_is_rejected(problem, odd):
     X, _, tags = problem
     with pytest.raises(ValueError, match="empty set"):
         SumF().fit(X, [*tags[:-1], odd])
 
 
-def test_rows_without_any_tag_are_refused(problem):
+def test_rows_without_any_tag_are_rejected(problem):
     X, _, _ = problem
     with pytest.raises(ValueError, match=r"at least one|a minimum of 1"):
         SumF().fit(X, [set()] * len(X))
 
 
-def test_many_tags_stay_sparse():
+def test_many_tags_give_a_sparse_matrix():
     from scipy.sparse import issparse
 
     matrix, names = binarize_tags([{number} for number in range(5000)])

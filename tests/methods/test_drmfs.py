@@ -10,7 +10,7 @@ EXAMPLE = {"alpha": 0.5, "beta": 0.5, "gamma": 0.5, "n_neighbors": 2, "bandwidth
 
 
 def published(max_iter, **options):
-    """The multiplicative updates of the worked example, from its start."""
+    """Run the multiplicative updates from the start of the worked example."""
     options = {**EXAMPLE, "solver": "multiplicative", "max_iter": max_iter, "tol": 0.0} | options
     return DRMFS(**options)._descend(example.X, example.Y, example.values("drmfs", "init")["W"])
 
@@ -24,7 +24,7 @@ def test_multiplicative_rounds_of_the_worked_example(rounds):
     np.testing.assert_allclose(result.objective[-1], expected["J"], rtol=1e-13)
 
 
-def test_objective_path_of_the_worked_example_and_where_the_published_stop_ends_it():
+def test_objective_path_of_the_worked_example_and_published_stop():
     history = published(20).objective
     assert history[0] == pytest.approx(6.8934059764, abs=5e-11)
     np.testing.assert_allclose(
@@ -46,7 +46,7 @@ def test_both_solvers_reach_the_optimum_of_the_worked_example(solver, max_iter):
     result = published(max_iter, solver=solver)
     assert result.objective[-1] == pytest.approx(float(optimum["J"]), abs=1e-12)
     np.testing.assert_allclose(result.extra["coef"].T, optimum["W"], atol=1e-7)
-    # Round 5 ranks feature 1 first: an early stop does not show the optimum's order.
+    # Round 5 ranks feature 1 first, so stopping early gives another order than the optimum.
     np.testing.assert_array_equal(np.argsort(-result.scores), [0, 1, 3, 2])
     np.testing.assert_array_equal(np.argsort(-published(5).scores), [1, 0, 3, 2])
 

@@ -1,4 +1,4 @@
-"""The evidence selector: its worked example, the direct computation, and every odd corner."""
+"""EvidenceSelector: worked example, direct computation and edge cases."""
 
 import logging
 import tracemalloc
@@ -20,7 +20,7 @@ from labelsieve.methods.evidence import BUDGET
 
 REDUNDANCIES = (np.inf, 1.0, 0.0)
 
-# Six rows, four features, three labels: small enough to follow by hand.
+# Six rows, four features and three labels, small enough to compute by hand.
 X_SMALL = np.array(
     [[0, 3, 1, 2], [1, 1, 0, 2], [4, 2, 0, 1], [5, 2, 1, 0], [2, 0, 1, 1], [3, 3, 0, 0]], float
 )
@@ -28,7 +28,7 @@ Y_SMALL = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1], [0, 0, 1], [1, 0, 1], [0, 1
 
 
 def solve(X, Y, n_selected, redundancy=None, **options):
-    """Solve with the defaults; returns the order of the features and the result."""
+    """Solve with the defaults. Return the order of the features and the result."""
     result = solve_rows(in_memory(X, Y), n_selected, redundancy, **options)
     return np.argsort(-result.scores, kind="stable"), result
 
@@ -41,19 +41,19 @@ def solve_blocks(X, Y, sizes, n_selected, **options):
 
 
 def solve_rows(rows, n_selected, redundancy=None, *, folds=None, budget=BUDGET, **options):
-    """Solve for rows in blocks; None for the number of features or the redundancy has it chosen."""
+    """Solve for rows in blocks. If the number of features or the redundancy is None, it is chosen."""
     size, redundancy = ("auto" if value is None else value for value in (n_selected, redundancy))
     selector = EvidenceSelector(size, redundancy=redundancy, **options)
     return selector._solve_rows(rows, folds=folds, budget=budget)
 
 
 def nothing():
-    """Features that a search is likely to take: it cannot say."""
+    """Likely features of a search, which are unknown."""
     return np.empty(0, dtype=int)
 
 
 def problem(seed, n_samples=120, n_features=15, n_labels=6, density=1.0):
-    """Features that repeat one another in part, and labels that follow some of them."""
+    """Make correlated features, and labels that depend on some of them."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_samples, n_features)) @ (
         np.eye(n_features) + 0.3 * rng.normal(size=(n_features,) * 2)
@@ -69,7 +69,7 @@ def standardized(M):
 
 
 def direct(X, Y, redundancy, n_steps, threshold=4.0, ridge=1.0):
-    """The greedy search by the letter: at every step, what regression on the selection leaves of each feature."""
+    """Run the greedy search from its definition, with regressions on the selected features at every step."""
     n = len(X)
     Z, T = standardized(X), standardized(Y[:, (Y.min(axis=0) < 1) & (Y.max(axis=0) > 0)])
     G, C = Z.T @ Z + ridge * n * np.eye(X.shape[1]), Z.T @ T
@@ -117,13 +117,13 @@ class TestWorkedExample:
         assert found.tolist() == order
         np.testing.assert_allclose(result.extra["criterion"][order], criterion, rtol=0, atol=1e-12)
 
-    def test_redundancy_is_chosen_by_the_rows_of_the_folds(self):
+    def test_redundancy_is_chosen_by_the_held_out_rows(self):
         order, result = solve(X_SMALL, Y_SMALL, 2, folds=np.arange(6) % 3)
         assert result.extra["redundancy"] == 0
         assert order.tolist() == [2, 0, 1, 3]
         expected = [2.0000073333333335, 0.4693789451073992, 2.386937159406737e-06, 1.6057389760611186e-06]
         np.testing.assert_allclose(result.extra["criterion"][order], expected, rtol=0, atol=1e-12)
-        # Rows have the precisions (inf, 1, 0): fold 0 holds rows 0 and 3, and so on.
+        # Precisions of the rows for inf, 1 and 0. Fold 0 contains rows 0 and 3, and so on.
         by_row = np.array(
             [
                 [1 / 3, 1 / 3, 1],
@@ -138,10 +138,10 @@ class TestWorkedExample:
             result.extra["cv_scores"], (by_row[:3] + by_row[3:]) / 2, rtol=0, atol=1e-12
         )
         np.testing.assert_allclose(result.extra["cv_gap"], [5 / 24, 1 / 9, 0], rtol=0, atol=1e-12)
-        # 1.64 standard errors are .17 and more; a hundredth of the best mean, 8/9, is less.
+        # 1.64 standard errors are at least 0.17, which is more than 1% of the best mean, 8/9.
         np.testing.assert_allclose(result.extra["cv_allowed"], [0.08 / 9, 0.08 / 9, 0], rtol=0, atol=1e-12)
 
-    def test_equal_predictions_leave_the_most_stable_redundancy_and_no_tolerance_the_best(self):
+    def test_ties_choose_the_most_stable_redundancy_and_zero_tolerance_the_best(self):
         folds = np.arange(6) % 3
         assert solve(X_SMALL, Y_SMALL, 1, folds=folds)[1].extra["redundancy"] == np.inf
         assert solve(X_SMALL, Y_SMALL, 2, folds=folds, tolerance=0.0)[1].extra["redundancy"] == 0
@@ -162,7 +162,7 @@ class TestAgainstTheDirectComputation:
             np.testing.assert_allclose(result.extra["criterion"], reached, rtol=1e-9)
 
     @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
-    def test_cross_validation_is_a_fit_to_every_inner_training_part(self, container):
+    def test_cross_validation_equals_fits_to_the_inner_training_rows(self, container):
         X, Y = problem(1, n_samples=70, density=0.5)
         Y[5:, 4] = 0  # varies in some training parts only
         Y[::7] = 0  # rows without candidates
@@ -183,7 +183,7 @@ class TestAgainstTheDirectComputation:
             gap = scored.mean(axis=0).max() - scored.mean(axis=0)
             np.testing.assert_allclose(result.extra["cv_gap"], gap, atol=1e-12)
 
-    def test_the_size_curve_is_a_fit_at_every_size(self):
+    def test_the_size_curve_equals_a_fit_at_every_size(self):
         X, Y = problem(2, n_samples=60)
         folds = np.arange(60) % 5
         _, result = solve(X, Y, None, folds=folds)
@@ -209,7 +209,7 @@ class TestAgainstTheDirectComputation:
 class TestWaysToTheGramMatrix:
     @pytest.mark.parametrize("n_selected", [6, None])
     @pytest.mark.parametrize("seed", range(3))
-    def test_formed_on_demand_and_sparse_agree(self, seed, n_selected, monkeypatch):
+    def test_full_on_demand_and_sparse_products_agree(self, seed, n_selected, monkeypatch):
         X, Y = problem(seed, n_samples=90, n_features=40, density=0.3)
         found = []
         for features, form in ((X, True), (X, False), (sp.csr_matrix(X), False), (sp.csc_array(X), False)):
@@ -221,7 +221,7 @@ class TestWaysToTheGramMatrix:
             for name in ("evidence", "criterion", "cv_scores", "redundancy"):
                 np.testing.assert_allclose(result.extra[name], expected.extra[name], rtol=1e-9)
 
-    def test_a_feature_that_varies_in_the_held_out_rows_alone_does_not_lose_its_digits(self):
+    def test_a_feature_that_varies_only_in_held_out_rows_keeps_its_precision(self):
         X, Y = problem(4)
         X[0, 3], X[1, 4] = 1e9, 1e13  # row 0 and 1 are held out
         X[2:, 4] = 1.0
@@ -266,7 +266,7 @@ class TestInvariances:
     def test_extreme_scales_change_nothing(self):
         X, Y = problem(9)
         order, expected = solve(X, Y, 6)
-        # Powers of two, as others round the values.
+        # Powers of two, because other factors round the values.
         for exponent in (-900, 900):
             found, result = solve(np.ldexp(X, exponent), Y, 6)
             assert found.tolist() == order.tolist()
@@ -285,7 +285,7 @@ class TestOddData:
             assert order[-2:].tolist() == [2, 9]
             np.testing.assert_array_equal(result.extra["evidence"][[2, 9]], 0)
 
-    def test_a_copy_keeps_a_share_of_its_evidence(self):
+    def test_a_copy_keeps_part_of_its_evidence(self):
         X, Y = problem(11)
         for ridge, share in ((1.0, 1 / 3), (0.1, 1 / 21)):
             best = np.argmax(solve(X, Y, 1, 0.0, threshold=0.0)[1].scores)
@@ -304,7 +304,7 @@ class TestOddData:
         assert np.isfinite(result.extra["criterion"]).all()
 
     @pytest.mark.parametrize("copies", [2, 7])
-    def test_equal_features_are_taken_in_the_order_of_the_columns(self, copies):
+    def test_equal_features_are_selected_in_column_order(self, copies):
         X, Y = problem(13, n_features=9, n_labels=11)
         for redundancy in REDUNDANCIES:
             order, _ = solve(np.tile(X, copies), Y, 5, redundancy)
@@ -312,7 +312,7 @@ class TestOddData:
                 places = [order.tolist().index(j + 9 * copy) for copy in range(copies)]
                 assert places == sorted(places)
 
-    def test_features_beyond_the_steps_follow_by_the_criterion_at_that_moment(self):
+    def test_features_after_the_last_step_are_ranked_by_their_criterion(self):
         X, Y = problem(20)
         order, reached, _ = direct(X, Y, 0.0, 4)
         found, result = solve(X, Y, 9, 0.0, max_steps=4)
@@ -323,7 +323,7 @@ class TestOddData:
     @pytest.mark.parametrize("labels", [np.ones((20, 3)), np.eye(20)[:, :0]])
     @pytest.mark.parametrize("n_selected", [2, None])
     @pytest.mark.parametrize("redundancy", [None, *REDUNDANCIES])
-    def test_constant_labels_leave_the_column_order(self, labels, n_selected, redundancy):
+    def test_constant_labels_keep_the_column_order(self, labels, n_selected, redundancy):
         X = np.random.default_rng(0).normal(size=(20, 5))
         order, result = solve(X, labels, n_selected, redundancy)
         assert order.tolist() == [0, 1, 2, 3, 4]
@@ -332,7 +332,7 @@ class TestOddData:
     @pytest.mark.parametrize(
         ("X", "Y"), [(np.ones((8, 3)), np.eye(8)[:, :4]), (np.eye(8)[:, :3], np.ones((8, 2)))]
     )
-    def test_no_evidence_at_all_is_a_warning(self, X, Y):
+    def test_missing_evidence_gives_a_warning(self, X, Y):
         with pytest.warns(UserWarning, match="no evidence") as caught:
             assert EvidenceSelector().fit(X, Y).ranking_.tolist() == [1, 2, 3]
         assert caught[0].filename == __file__  # where fit was called
@@ -342,7 +342,7 @@ class TestOddData:
         [((5, 15), 3, 2, 3), ((9, 15), 3, 5, 3), ((40, 15), 15, 3, 15), ((5, 15), None, 3, 7)],
         ids=["few rows", "few rows for the folds", "all features", "few rows, no size"],
     )
-    def test_redundancy_is_not_chosen_without_enough_rows_or_features(
+    def test_redundancy_needs_enough_rows_and_features_to_be_chosen(
         self, shape, n_selected, n_folds, expected
     ):
         X, Y = problem(17, n_samples=40)
@@ -350,9 +350,9 @@ class TestOddData:
         assert (result.n_selected or n_selected, result.extra["redundancy"]) == (expected, 1)
         assert not {"cv_scores", "size_curve"} & set(result.extra)
 
-    def test_the_least_data(self):
+    def test_the_smallest_table(self):
         X, Y = problem(17)
-        # Seven rows are three folds; one feature is selected; one label is first whatever is predicted.
+        # Seven rows give three folds, one feature is selected, and a single label always ranks first.
         assert solve(X[:7], Y[:7], None)[1].extra["size_curve"].scores.shape[0] == 3
         for n_selected in (1, None):
             assert solve(X[:, :1], Y, n_selected)[1].n_selected == 1
@@ -360,7 +360,7 @@ class TestOddData:
 
 
 class TestMemory:
-    def test_rare_labels_are_left_out_where_memory_is_short(self):
+    def test_rare_labels_are_dropped_if_memory_is_short(self):
         X, Y = problem(21)
         Y[:, 3] = np.arange(120) < 4
         _, without = solve(X, np.delete(Y, 3, axis=1), 4, 0.0)
@@ -372,7 +372,7 @@ class TestMemory:
     @pytest.mark.parametrize(
         ("redundancy", "n_products"), [(0.0, 16), (None, 22), (np.inf, 6)], ids=["steps", "folds", "filter"]
     )
-    def test_what_is_too_much_is_refused(self, redundancy, n_products):
+    def test_too_large_problems_raise(self, redundancy, n_products):
         X, Y = problem(22)
         needed = 8 * 15 * n_products
         assert len(solve(X, Y, 4, redundancy, budget=needed)[0]) == 15
@@ -381,7 +381,7 @@ class TestMemory:
 
     def test_sparse_features_are_never_made_dense(self):
         rng = np.random.default_rng(0)
-        # 1500 x 60000 would take 720 MB dense, all pairs 29 GB.
+        # 1500 x 60000 would need 720 MB as a dense matrix, and all pairs 29 GB.
         words = rng.integers(60_000, size=(1500, 6))
         X = sp.csr_matrix((rng.random(9000), words.ravel(), np.arange(0, 9001, 6)), shape=(1500, 60_000))
         X.sum_duplicates()
@@ -396,7 +396,7 @@ class TestMemory:
 
 
 class TestSelector:
-    def test_attributes_of_a_choice_exist_where_there_was_one(self):
+    def test_attributes_of_a_choice_exist_only_after_a_choice(self):
         X, Y = problem(25)
         selector = EvidenceSelector("auto").fit(X, Y)
         assert selector.n_features_ == selector.size_curve_.best == selector.get_support().sum()
@@ -415,7 +415,7 @@ class TestSelector:
         selector.set_params(n_folds=7).fit(X, Y)
         assert selector.size_curve_.scores.shape[0] == 7
 
-    def test_the_seed_decides_about_the_folds_and_nothing_else(self):
+    def test_the_seed_affects_only_the_folds(self):
         X, Y = problem(26)
         selector = EvidenceSelector(4, random_state=1).fit(X, Y)
         folds = np.random.default_rng(1).permutation(120) % 3
@@ -435,7 +435,7 @@ class TestSelector:
 class TestChoice:
     folds = np.arange(4) % 2
 
-    def test_differences_of_rounding_do_not_choose(self):
+    def test_rounding_errors_do_not_decide(self):
         precision = np.full((4, 3), [0.3, 0.1 + 0.2, 0.2])
         assert 0.1 + 0.2 > 0.3
         precision = summarize(precision[:, :, None], self.folds, 2)
@@ -444,16 +444,16 @@ class TestChoice:
         pair = best_pair(precision, REDUNDANCIES, np.array([5]))
         assert (pair.redundancy, pair.n_selected) == (np.inf, 5)
 
-    def test_of_equal_pairs_the_smaller_size_then_the_steadier_redundancy(self):
+    def test_ties_choose_the_smaller_size_then_the_more_stable_redundancy(self):
         precision = np.full((4, 3, 3), 0.5)
         precision[:, 1, 1] = precision[:, 2, 1] = precision[:, 0, 2] = 0.9
         choice = best_pair(summarize(precision, self.folds, 2), REDUNDANCIES, np.array([2, 4, 8]))
         assert (choice.redundancy, choice.n_selected) == (1, 4)
 
-    def test_the_standard_error_bounds_what_steadiness_may_cost(self):
+    def test_the_loss_for_stability_is_at_most_the_standard_error(self):
         rng = np.random.default_rng(0)
         best = 0.5 + 0.1 * rng.random(1000)
-        # Behind by .001 in every row: sure, however little. By .001 on average only: unsure.
+        # A loss of 0.001 in every row is significant, but not a mean loss of 0.001.
         surely, unsurely = best - 0.001, best - 0.001 + 0.05 * np.tile([1, -1], 500)
         folds = np.arange(1000) % 3
         for worse, expected in ((surely, 0.0), (unsurely, np.inf)):
@@ -486,7 +486,7 @@ class TestRowsInBlocks:
     @pytest.mark.parametrize("container", [np.asarray, np.float32, sp.csr_matrix])
     @pytest.mark.parametrize("n_selected", [6, None])
     @pytest.mark.parametrize("form", [True, False])
-    def test_all_that_is_found_is_that_of_one_block(self, form, n_selected, container, monkeypatch):
+    def test_several_blocks_give_the_result_of_one(self, form, n_selected, container, monkeypatch):
         monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, **__: form)
         X, Y = problem(3, n_features=40, density=0.4)
         X[:, 6], Y[:, 2], Y[:40, 1] = 3.0, 1.0, 0
@@ -501,7 +501,7 @@ class TestRowsInBlocks:
                 found, value = (part.scores for part in pair) if name == "size_curve" else pair
                 np.testing.assert_allclose(found, value, rtol=1e-9, atol=1e-12)
 
-    def test_a_pass_fetches_the_columns_that_searches_are_likely_to_need(self, monkeypatch):
+    def test_a_pass_prefetches_likely_columns(self, monkeypatch):
         X, Y = problem(5, n_samples=200, n_features=300)
         asked = []
         visit = MemoryBlocks.fold
@@ -517,18 +517,18 @@ class TestRowsInBlocks:
         in_blocks = asked.copy()
         asked.clear()
         solve(X, Y, 40, tolerance=0.0)
-        # In memory one after the other, each once for all searches in all folds.
+        # In memory, columns are computed one by one, each once for all searches in all folds.
         assert {len(features) for features in asked} == {1}
         needed = {feature for features in asked for feature in features}
         assert len(needed) == len(asked) > 64
-        # Every pass in blocks but the last fetches 64 that are not yet known.
+        # In blocks, every pass except the last fetches 64 new columns.
         fetched = [feature for features in in_blocks for feature in features]
         assert {len(features) for features in in_blocks[:-1]} == {64}
         assert len(fetched) == len(set(fetched))
         assert needed <= set(fetched)
         assert len(in_blocks) < len(asked) / 10
 
-    def test_where_there_is_room_for_few_columns_those_asked_for_last_stay(self, monkeypatch):
+    def test_a_small_cache_keeps_the_most_recently_used_columns(self, monkeypatch):
         monkeypatch.setattr("labelsieve.methods._evidence.problem._KEPT", 3 * 15 * 4)
         monkeypatch.setattr(module, "is_gram_cheaper", lambda *_, **__: False)
         X, Y = problem(5)

@@ -65,7 +65,7 @@ def test_start_of_the_worked_example_is_the_truncated_svd():
 
 
 def plain_objective(X, Y, S, G, F, W, l1, l2, l3, ridge):
-    """J as it is written, with every matrix formed."""
+    """Compute the objective from its definition, with every matrix formed."""
     return (
         ((Y - S @ G) ** 2).sum()
         + l1 * ((X - S @ F) ** 2).sum()
@@ -76,7 +76,7 @@ def plain_objective(X, Y, S, G, F, W, l1, l2, l3, ridge):
 
 
 @pytest.mark.parametrize("reg_all", [False, True])
-def test_every_step_ends_where_the_gradient_of_its_block_vanishes(reg_all):
+def test_the_gradient_of_each_block_is_zero_after_its_step(reg_all):
     rng = np.random.default_rng(0)
     X, Y = rng.random((12, 6)), (rng.random((12, 5)) < 0.4).astype(float)
     weights = (0.7, 1.6, 0.3, 0.3 if reg_all else 1e-8)
@@ -85,7 +85,7 @@ def test_every_step_ends_where_the_gradient_of_its_block_vanishes(reg_all):
     new, value = problem.round(old)
     assert value == pytest.approx(plain_objective(X, Y, new.S, new.G, new.F, new.W, *weights), rel=1e-12)
 
-    # F, G, S and W are solved for in turn: each at the newest values of the blocks before it.
+    # F, G, S and W are updated in turn, each with the latest values of the others.
     moments = {
         "F": (old.S, old.G, new.F, old.W),
         "G": (old.S, new.G, new.F, old.W),
@@ -119,7 +119,7 @@ def test_result_does_not_depend_on_the_gauge():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
-def test_more_features_than_rows_and_sparse_features_give_the_same(monkeypatch, kind):
+def test_wide_and_sparse_features_give_the_same_result(monkeypatch, kind):
     X, Y = make_pml(25, 40, density=0.5, random_state=0)
     expected = FPML().fit(X, Y)
     monkeypatch.setattr("labelsieve._numerics.ridge._LARGEST_FACTOR", 0)  # solve without any factorisation
@@ -130,7 +130,7 @@ def test_more_features_than_rows_and_sparse_features_give_the_same(monkeypatch, 
         np.testing.assert_allclose(model.scores_, expected.scores_, rtol=1e-5, atol=1e-8)
 
 
-def test_confidence_stays_on_the_candidates_and_tells_true_from_noise():
+def test_confidence_separates_true_candidates_from_noise():
     X, Y, Y_true, _ = make_pml(300, 20, n_labels=8, noise=0.3, density=0.8, return_truth=True, random_state=1)
     confidence = FPML().fit(X, Y).label_confidence_
     assert confidence.min() >= 0
@@ -143,7 +143,7 @@ def test_confidence_stays_on_the_candidates_and_tells_true_from_noise():
     np.testing.assert_allclose(sparse.toarray(), confidence, atol=1e-8)
 
 
-def test_equal_singular_values_do_not_make_the_label_order_matter():
+def test_label_order_does_not_matter_with_equal_singular_values():
     rng = np.random.default_rng(7)
     X = rng.random((60, 6))
     Y = np.eye(5)[np.arange(60) % 5]  # five equal singular values, three of them kept
@@ -154,7 +154,7 @@ def test_equal_singular_values_do_not_make_the_label_order_matter():
 
 
 @pytest.mark.parametrize(("n_components", "rank"), [(0.6, 3), (0.1, 1), (4, 4), (50, 5)])
-def test_rank_is_a_rounded_share_of_the_labels_or_a_number_and_capped(n_components, rank, monkeypatch):
+def test_rank_is_a_number_or_a_rounded_fraction_and_capped(n_components, rank, monkeypatch):
     ranks, start = [], FPMLProblem.start
     monkeypatch.setattr(FPMLProblem, "start", lambda self, rank: ranks.append(rank) or start(self, rank))
     FPML(n_components=n_components).fit(*make_pml(40, 8, random_state=8))

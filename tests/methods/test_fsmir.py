@@ -1,4 +1,4 @@
-"""The factorisation of PML-FSMIR: objective, solvers and start against slow, obvious versions."""
+"""Factorisation of PML-FSMIR: objective, solvers and start compared with slow, direct versions."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ from labelsieve.methods._fsmir.factorization import (
 
 
 def plain_objective(problem, V, W, U=None):
-    """F as it is written, with every matrix formed."""
+    """Compute the objective from its definition, with every matrix formed."""
     L = np.diag(problem.information.sum(axis=1)) - problem.information
     X, T = (problem.rows.gather(name) for name in "XT")
     X, T = (M.toarray() if sp.issparse(M) else M for M in (X, T))
@@ -50,20 +50,20 @@ def problem(request):
 
 
 def random_factors(problem, n_components=3):
-    """V and W; the rows get U."""
+    """Return V and W, and store U with the rows."""
     rng = np.random.default_rng(1)
     put_U(problem, rng.random((40, n_components)))
     return Factors(rng.random((n_components, 9)), rng.random((9, 5)))
 
 
 def put_U(problem, U):
-    """Give every block its rows of U."""
+    """Add its rows of U to every block."""
     for block in problem.rows.blocks:
         block["U"] = U[block["rows"]]
 
 
 def in_blocks(problem, n_rows):
-    """The same problem, cut into blocks of so many rows."""
+    """Split the problem into blocks of rows."""
     block, data = problem.rows.blocks[0], problem.data
     pieces = [slice(first, first + n_rows) for first in range(0, problem.rows.n_rows, n_rows)]
     rows = MemoryBlocks([{name: block[name][piece] for name in "XT"} for piece in pieces])
@@ -90,7 +90,7 @@ def test_block_descent_reports_the_objective_of_the_accepted_factors(problem, n_
 
 
 def test_block_descent_ends_at_a_stationary_point(problem):
-    """At a minimum, no small feasible move of one entry lowers F."""
+    """At a minimum, no small feasible change of an entry lowers the objective."""
     descent = BlockDescent(problem)
     state = descent.warm_up(random_factors(problem), 20)
     for _ in range(300):
@@ -107,8 +107,8 @@ def test_block_descent_ends_at_a_stationary_point(problem):
             factor[i, j] = kept
 
 
-def test_w_step_solves_the_convex_problem_like_an_independent_method(problem):
-    """For fixed U and V the steps on W converge to the minimum that bounded L-BFGS finds."""
+def test_w_step_agrees_with_an_independent_solver(problem):
+    """For fixed U and V, the steps on W converge to the minimum found by bounded L-BFGS."""
     V, start = random_factors(problem)
     descent, grams = BlockDescent(problem), problem.grams()
 
@@ -132,7 +132,7 @@ def test_w_step_solves_the_convex_problem_like_an_independent_method(problem):
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-12), (np.float32, 1e-3)])
 @pytest.mark.parametrize("n_rows", [1, 8, 21])
-def test_grouped_coordinate_sweep_equals_one_row_after_the_other(n_rows, dtype, tolerance):
+def test_grouped_coordinate_sweep_equals_a_sweep_row_by_row(n_rows, dtype, tolerance):
     rng = np.random.default_rng(3)
     root, M, target = rng.random((n_rows, n_rows)), rng.random((n_rows, 30)), rng.random((n_rows, 30))
     coupling = root @ root.T
@@ -149,7 +149,7 @@ def test_grouped_coordinate_sweep_equals_one_row_after_the_other(n_rows, dtype, 
 
 @pytest.mark.parametrize("n_rows", [40, 7])
 def test_rows_in_blocks_give_the_same_descent(problem, monkeypatch, n_rows):
-    """Sums over rows are all that leaves a block or a piece of it, rejected steps included."""
+    """Blocks return only sums over rows, also in rejected steps."""
     ends = []
     for part, piece in ((problem, 40), (in_blocks(problem, n_rows), 6)):
         monkeypatch.setattr("labelsieve.methods._fsmir.factorization._BLOCK_ROWS", piece)
@@ -166,7 +166,7 @@ def test_rows_in_blocks_give_the_same_descent(problem, monkeypatch, n_rows):
 
 
 @pytest.mark.parametrize("kind", [np.random.PCG64, np.random.PCG64DXSM, np.random.MT19937, np.random.Philox])
-def test_random_start_is_the_share_of_a_block_in_one_stream(problem, kind):
+def test_random_start_of_a_block_is_its_part_of_one_stream(problem, kind):
     expected, rng = np.random.Generator(kind(5)), np.random.Generator(kind(5))
     part = in_blocks(problem, 7)
     V, _ = start_factors(part, 3, "random", rng)
@@ -175,8 +175,8 @@ def test_random_start_is_the_share_of_a_block_in_one_stream(problem, kind):
     assert rng.random() == expected.random(), "the generator goes on behind what was drawn"
 
 
-def test_sample_of_repeated_rows_is_the_same_problem_in_small(problem):
-    """With all rows equal, a sample has the objective of the whole times its share."""
+def test_a_sample_of_repeated_rows_is_the_same_problem_scaled_down(problem):
+    """If rows repeat, the objective of a sample is proportional to its size."""
     X, T = (problem.rows.gather(name)[[3] * 40] for name in "XT")
     alike = FactorizationProblem.of_arrays(
         X, T, problem.information, problem.alpha, problem.beta, problem.gamma
@@ -191,8 +191,8 @@ def test_sample_of_repeated_rows_is_the_same_problem_in_small(problem):
     assert problem.sample(40) is problem
 
 
-def test_start_on_a_sample_reports_its_objective_and_ends_where_the_whole_does(problem, monkeypatch):
-    """With one component there is one minimum; more have several, and either start may find the deeper one."""
+def test_start_on_a_sample_reaches_the_same_minimum(problem, monkeypatch):
+    """With one component there is a single minimum. With more, the starts may find different ones."""
     ends = []
     for many in (40, 25):
         monkeypatch.setattr("labelsieve.methods._fsmir.block_descent._MANY_ROWS", many)

@@ -21,7 +21,7 @@ def test_scores_equal_the_shifted_geometric_mean_everywhere():
     np.testing.assert_allclose(GMM(n_bins=3).fit(X, Y).scores_, expected, rtol=1e-8, atol=1e-15)
 
 
-def test_a_feature_for_all_labels_beats_one_for_a_single_label_with_more_information_in_sum():
+def test_a_feature_for_all_labels_beats_one_for_a_single_label():
     rng = np.random.default_rng(2)
     Y = (rng.random((400, 4)) < 0.5).astype(int)
     X = np.column_stack([Y[:, 0], Y.sum(axis=1) > 2]).astype(float)
@@ -29,8 +29,8 @@ def test_a_feature_for_all_labels_beats_one_for_a_single_label_with_more_informa
     assert GMM().fit(X, Y).ranking_[1] == 1
 
 
-def test_one_label_without_information_does_not_erase_the_others():
-    # Over all combinations of two bits, each tells everything about itself and nothing about the other.
+def test_a_label_without_information_does_not_erase_the_others():
+    # Over all combinations of two bits, the bits are independent.
     bits = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
     X = np.column_stack([bits[:, 0], np.ones(40)])
     scores = GMM().fit(X, bits).scores_

@@ -51,7 +51,7 @@ def random_problem(seed, n_samples=40, n_features=8, n_labels=5, **weights):
 
 
 def plain_objective(problem, W, S):
-    """J as it is written, without smoothing."""
+    """Compute the objective from its definition, without smoothing."""
     X = problem.ridge.X.X
     return (
         ((X @ (W + S) - problem.Y) ** 2).sum()
@@ -98,13 +98,13 @@ def test_limit_of_the_worked_example_from_its_own_start(tiny):
 
 
 def minimum_by_clarabel(problem):
-    """The same problem as a second-order cone programme: norms of rows and sizes of entries are variables."""
+    """Solve the same problem as a second-order cone program."""
     X = problem.ridge.X.X
     n_features, n_labels = X.shape[1], problem.Y.shape[1]
     n_entries = n_features * n_labels
     XtX, one = np.kron(X.T @ X, np.eye(n_labels)), np.eye(n_entries)
     zero = np.zeros((n_entries, n_features))
-    # Unknowns: W and S by rows, the norms r of the rows of W, the sizes u of the entries of S.
+    # Unknowns: W and S by rows, the norms r of the rows of W, the absolute values u of S.
     P = np.zeros((3 * n_entries + n_features,) * 2)
     P[:n_entries, :n_entries] = 2 * (1 + problem.alpha) * XtX
     P[:n_entries, n_entries : 2 * n_entries] = P[n_entries : 2 * n_entries, :n_entries] = 2 * XtX
@@ -138,18 +138,18 @@ def minimum_by_clarabel(problem):
     "weights", [{"beta": 2.0, "gamma": 1.0}, {"beta": 10.0, "gamma": 0.5}, {"alpha": 0.2}]
 )
 @pytest.mark.parametrize("shape", [(40, 6), (8, 12)])
-def test_an_interior_point_solver_finds_the_same_minimum(shape, weights):
+def test_interior_point_solver_finds_the_same_minimum(shape, weights):
     problem = random_problem(0, *shape, 3, **weights)
     state = problem.start()
     state, _, _ = iterate(problem.sweep, state, problem.objective(state), max_iter=3000, tol=1e-12)
     found = plain_objective(problem, state.W, state.S)
     minimum = minimum_by_clarabel(problem)
-    # Every norm is smoothed by the root of SMOOTHING at most.
+    # Smoothing adds at most sqrt(SMOOTHING) to every norm.
     smoothed = problem.beta * shape[1] * np.sqrt(lcfs_pml.SMOOTHING)
     assert minimum * (1 - 1e-7) <= found <= minimum * (1 + 1e-7) + smoothed
 
 
-def test_objective_is_the_one_that_is_written_and_its_gradient_leads_the_steps(monkeypatch):
+def test_objective_matches_the_definition_and_gradient_the_steps(monkeypatch):
     problem = random_problem(1, gamma=0.0)
     rng = np.random.default_rng(1)
     state = problem.state(rng.normal(size=(8, 5)), rng.normal(size=(8, 5)))
@@ -161,7 +161,7 @@ def test_objective_is_the_one_that_is_written_and_its_gradient_leads_the_steps(m
     np.testing.assert_allclose(S, state.S - slope_S / problem.curvature, atol=1e-7)
 
     def bound(W):
-        """J with the norms of the rows replaced by the quadratic that touches them at the old W."""
+        """Compute the objective with the quadratic bound of the row norms at the old W."""
         norms = row_norms(state.W)
         quadratic = ((W**2).sum(axis=1) / (2 * norms)).sum()
         return plain_objective(problem, W, state.S) + problem.beta * (quadratic - row_norms(W).sum())
@@ -170,7 +170,7 @@ def test_objective_is_the_one_that_is_written_and_its_gradient_leads_the_steps(m
 
 
 def slow_confidence(X, Y, n_neighbors, lam):
-    """The rule of the method, one row at a time."""
+    """Compute the confidences one row at a time."""
     t = np.zeros(Y.shape)
     for label in range(Y.shape[1]):
         rows = np.flatnonzero(Y[:, label])
@@ -196,7 +196,7 @@ def slow_confidence(X, Y, n_neighbors, lam):
 
 @pytest.mark.parametrize("lam", [0.0, 0.5, 1.0, 10.0])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
-def test_confidence_is_the_slow_one_whatever_the_container_and_the_blocks(monkeypatch, lam, kind):
+def test_confidence_matches_the_definition_for_all_containers_and_blocks(monkeypatch, lam, kind):
     rng = np.random.default_rng(3)
     X = np.where(rng.random((70, 4)) < 0.3, 0, rng.normal(size=(70, 4)))
     Y = (rng.random((70, 4)) < [0.9, 0.5, 0.2, 0.1]).astype(float)
@@ -210,13 +210,13 @@ def test_confidence_is_the_slow_one_whatever_the_container_and_the_blocks(monkey
     np.testing.assert_allclose(density_confidence(kind(X), Y, n_neighbors=6, lam=lam), expected, atol=1e-9)
 
 
-def test_repeated_rows_are_at_no_distance_and_the_only_positive_is_trusted():
+def test_repeated_rows_have_distance_zero_and_a_single_positive_is_trusted():
     X = np.array([[1e3, 1.0], [1e3, 1.0], [1e3, 1.0], [0.0, 0.0]])
     t = density_confidence(X, np.array([[1, 0], [1, 0], [1, 0], [0, 1]]), n_neighbors=2, lam=1.0)
     np.testing.assert_array_equal(t, [[1, 0], [1, 0], [1, 0], [0, 1]])
 
 
-def test_quantile_keeps_its_share_of_every_label():
+def test_quantile_keeps_its_fraction_of_every_label():
     rng = np.random.default_rng(4)
     t = np.where(rng.random((200, 3)) < [0.9, 0.5, 0.0], rng.uniform(0.37, 1, (200, 3)), 0)
     trusted = trusted_candidates(t, theta=0.25, threshold="quantile")
@@ -225,7 +225,7 @@ def test_quantile_keeps_its_share_of_every_label():
 
 
 @pytest.mark.parametrize("factor", [0.97, 1.03])
-def test_the_weight_whose_share_is_automatic_is_where_features_vanish(factor):
+def test_automatic_weight_is_a_fraction_of_the_vanishing_weight(factor):
     X, Y = make_pml(100, 10, random_state=5)
     automatic = LCFSPML(theta=0.0).fit(X, Y)  # every candidate is trusted
     beta = automatic.beta_ / lcfs_pml.BETA_FRACTION * factor
@@ -238,10 +238,10 @@ def test_the_weight_whose_share_is_automatic_is_where_features_vanish(factor):
     assert state.S.any() == (factor < 1)
 
 
-def test_rounds_end_when_the_trusted_labels_repeat_and_at_the_budget():
+def test_rounds_end_when_trusted_labels_repeat_or_at_max_rounds():
     X, Y = make_pml(100, 10, noise=0.3, random_state=7)
     assert LCFSPML(max_rounds=1).fit(X, Y).n_rounds_ == 1
-    # Trusting every candidate repeats at once.
+    # If every candidate is trusted, the second round would repeat the first.
     everything = LCFSPML(theta=0.0, max_rounds=9).fit(X, Y)
     assert everything.n_rounds_ == 1
     settled = LCFSPML(max_rounds=50).fit(X, Y)

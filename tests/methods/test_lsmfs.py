@@ -9,7 +9,7 @@ from oracles import bits, conditional_bits
 
 
 def problem(seed, n_samples=70, n_features=7, n_labels=4):
-    """Features whose values 0, 1, 2 are their own symbols with three bins."""
+    """Make features whose values 0, 1 and 2 equal their symbols with three bins."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, size=(n_samples, n_features)).astype(float)
     Y = (rng.random((n_samples, n_labels)) < 0.3).astype(int)
@@ -20,7 +20,7 @@ def problem(seed, n_samples=70, n_features=7, n_labels=4):
 
 
 def tables(X, Y):
-    """I(f; y_i) and I(f; y_i | y_j), one by one."""
+    """Compute I(f; y_i) and I(f; y_i | y_j) one by one."""
     plain = np.array([[bits(x, y) for y in Y.T] for x in X.T])
     conditional = np.array([[[conditional_bits(x, y, z) for z in Y.T] for y in Y.T] for x in X.T])
     return plain, conditional
@@ -32,7 +32,7 @@ def tables_of(seed):
 
 
 def relevance(seed, criterion, average):
-    """Rel of a problem by the letter."""
+    """Compute the relevance from its definition."""
     plain, conditional = tables_of(seed)
     n_labels = plain.shape[1]
     pairs = [(i, j) for i in range(n_labels) for j in range(n_labels) if i != j]
@@ -52,7 +52,7 @@ def relevance(seed, criterion, average):
 @pytest.mark.parametrize(("criterion", "average"), [("sum", True), ("sum", False), ("max", True)])
 def test_relevance_equals_the_direct_computation(criterion, average):
     X, Y = problem(0)
-    # With one feature to select, the others keep the criterion that nothing was subtracted from.
+    # With one feature to select, no redundancy is subtracted from the criteria of the others.
     selector = LSMFS(1, criterion=criterion, average=average).fit(X, Y)
     np.testing.assert_allclose(selector.criterion_, relevance(0, criterion, average), atol=1e-12)
 
@@ -73,7 +73,7 @@ def test_selection_and_criterion_equal_the_direct_computation(seed):
     np.testing.assert_array_equal(selector.scores_, 8 - selector.ranking_)
 
 
-#: What the worked example prints: relevance, order of selection, criterion when selected.
+#: Worked example: relevance, order of selection, and criterion at selection.
 EXAMPLE = {
     "sum": (
         {},
@@ -105,7 +105,7 @@ def test_worked_example(name, tiny):
     np.testing.assert_allclose(selector.criterion_[order], reached, atol=5e-9)
 
 
-def test_a_feature_that_tells_something_only_beside_another_label_comes_first():
+def test_a_feature_that_is_informative_only_given_another_label_comes_first():
     rng = np.random.default_rng(0)
     Y = rng.integers(0, 2, (400, 2))
     X = np.column_stack([rng.integers(0, 2, (400, 3)), Y[:, 0] ^ Y[:, 1]])
@@ -115,7 +115,7 @@ def test_a_feature_that_tells_something_only_beside_another_label_comes_first():
 
 
 @pytest.mark.parametrize("criterion", ["sum", "max"])
-def test_a_single_label_leaves_its_information_alone(criterion):
+def test_a_single_label_gives_its_information(criterion):
     X, Y = problem(3)
     selector = LSMFS(1, criterion=criterion).fit(X, Y[:, :1])
     np.testing.assert_allclose(selector.criterion_, [bits(x, Y[:, 0]) for x in X.T], atol=1e-12)

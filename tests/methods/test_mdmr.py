@@ -9,7 +9,7 @@ from oracles import bits, conditional_bits
 
 
 def problem(seed, n_samples=70, n_features=8, n_labels=4):
-    """Features whose values 0, 1, 2 are their own symbols with three bins."""
+    """Make features whose values 0, 1 and 2 equal their symbols with three bins."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 3, size=(n_samples, n_features)).astype(float)
     Y = (rng.random((n_samples, n_labels)) < 0.3).astype(int)
@@ -20,7 +20,7 @@ def problem(seed, n_samples=70, n_features=8, n_labels=4):
 
 @cache
 def greedy(seed, n_selected):
-    """MDMR by the letter: the criterion of every feature is computed anew in every round."""
+    """Run MDMR from its definition, with new criteria in every round."""
     X, Y = problem(seed)
 
     def criterion(f, selected):
@@ -47,7 +47,7 @@ def test_selection_and_criterion_equal_the_direct_computation(seed):
     np.testing.assert_allclose(selector.criterion_, criterion, atol=1e-12)
 
 
-def test_the_rest_is_ranked_by_the_last_criterion_and_scores_follow_the_ranking():
+def test_unselected_features_are_ranked_by_the_last_criterion():
     X, Y = problem(2)
     selector = MDMR(n_features_to_select=3, n_bins=3).fit(X, Y)
     rest = np.argsort(selector.ranking_)[3:]
@@ -55,13 +55,13 @@ def test_the_rest_is_ranked_by_the_last_criterion_and_scores_follow_the_ranking(
     np.testing.assert_array_equal(selector.scores_, 9 - selector.ranking_)
 
 
-def test_selecting_more_features_keeps_the_order_of_the_first():
+def test_selecting_more_features_keeps_the_order_of_earlier_ones():
     X, Y = problem(3)
     few, all_ = (MDMR(n_features_to_select=k).fit(X, Y).ranking_ for k in (3, 8))
     np.testing.assert_array_equal(np.argsort(few)[:3], np.argsort(all_)[:3])
 
 
-def test_a_copy_waits_longer_than_without_regard_to_redundancy():
+def test_a_copy_is_selected_later_than_without_redundancy():
     rng = np.random.default_rng(4)
     Y = (rng.random((500, 2)) < 0.5).astype(int)
     flips = rng.random((500, 2)) < [0.05, 0.1]

@@ -33,7 +33,7 @@ def problem_of(X, Y, n_neighbors=2, alpha=0.4, beta=1.0, gamma=0.8):
 
 
 def plain_objective(X, Y, L, V, B, W, alpha=0.4, beta=1.0, gamma=0.8):
-    """J as it is written, with every matrix formed."""
+    """Compute the objective from its definition, with every matrix formed."""
     return (
         ((X @ W - V) ** 2).sum()
         + alpha * ((Y - V @ B) ** 2).sum()
@@ -66,7 +66,7 @@ def test_objective_path_of_the_worked_example():
         history[:7], [3.666807, 2.730818, 2.459755, 2.366689, 2.272154, 2.176171, 2.076660], atol=5e-7
     )
     assert np.diff(history).max() < 0
-    # Later rounds hang on single roundings: rows of W come close to zero, where the gradient jumps.
+    # Later rounds depend on rounding errors, because the gradient jumps where rows of W are near zero.
     assert 0.8 < history[-1] < 1.0
 
 

@@ -1,4 +1,4 @@
-"""Pairwise training and votes against plain loops, stacked SVMs against libsvm."""
+"""Pairwise training and votes compared with loops, and stacked SVMs with libsvm."""
 
 from itertools import combinations
 
@@ -20,7 +20,7 @@ from labelsieve.methods._pairwise_svm import (
 
 @pytest.fixture
 def problem():
-    """Rows, credible and candidate labels; label 4 is always a candidate, label 5 never credible."""
+    """Make rows, credible labels and candidates. Label 4 is always a candidate, and label 5 is never credible."""
     rng = np.random.default_rng(0)
     X = np.round(rng.random((80, 7)) * (rng.random((80, 7)) < 0.6), 3)
     candidate = rng.random((80, 6)) < 0.5
@@ -31,7 +31,7 @@ def problem():
 
 
 def slow_pairs(X, credible, candidate):
-    """Pair -> libsvm's weights, offset and training accuracy, straight from the definition."""
+    """Compute weights, offset and training accuracy of libsvm for every pair, from the definition."""
     trained = {}
     for j, k in combinations(range(credible.shape[1]), 2):
         first = [i for i in range(len(X)) if credible[i, j] and not candidate[i, k]]
@@ -45,7 +45,7 @@ def slow_pairs(X, credible, candidate):
 
 @pytest.mark.parametrize("stack_rows", [0, 20, 128])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_every_pair_is_libsvms_solution_whichever_solver_trains_it(problem, stack_rows, kind, monkeypatch):
+def test_every_solver_gives_the_solution_of_libsvm(problem, stack_rows, kind, monkeypatch):
     monkeypatch.setattr(pairwise_svm, "STACK_ROWS", stack_rows)
     X, credible, candidate = problem
     trained = train_pairwise(kind(X), credible, candidate, C=1.0)
@@ -58,7 +58,7 @@ def test_every_pair_is_libsvms_solution_whichever_solver_trains_it(problem, stac
     np.testing.assert_allclose(trained.accuracy, accuracy, atol=0.05 if stack_rows < 128 else 1e-12)
 
 
-def test_problems_beyond_a_block_are_solved_without_their_products(problem, monkeypatch):
+def test_large_problems_are_solved_without_precomputed_products(problem, monkeypatch):
     X, credible, candidate = problem
     expected = train_pairwise(X, credible, candidate, C=1.0)
     monkeypatch.setattr(pairwise_svm, "STACK_ROWS", 0)
@@ -69,7 +69,7 @@ def test_problems_beyond_a_block_are_solved_without_their_products(problem, monk
         )
 
 
-def test_what_a_stack_does_not_finish_goes_to_libsvm(problem, monkeypatch):
+def test_unfinished_problems_of_a_stack_go_to_libsvm(problem, monkeypatch):
     X, credible, candidate = problem
     expected = train_pairwise(X, credible, candidate, C=1.0)
     monkeypatch.setattr(pairwise_svm, "STACK_MAX_ITER", 1)
@@ -77,7 +77,7 @@ def test_what_a_stack_does_not_finish_goes_to_libsvm(problem, monkeypatch):
 
 
 @pytest.mark.parametrize("block_size", [1, 300, 2**22])
-def test_the_size_of_stacks_changes_nothing(problem, block_size, monkeypatch):
+def test_the_result_does_not_depend_on_the_size_of_stacks(problem, block_size, monkeypatch):
     X, credible, candidate = problem
     expected = train_pairwise(X, credible, candidate, C=1.0)
     votes = count_votes(X, expected, 6)
@@ -87,7 +87,7 @@ def test_the_size_of_stacks_changes_nothing(problem, block_size, monkeypatch):
 
 
 def test_a_row_on_both_sides_counts_for_the_first_label():
-    # Row 0 believes in both labels although they are no candidates; the release can produce that.
+    # Both labels are credible in row 0 without being candidates, as the reference code can produce.
     X = np.array([[0.0], [2.0]])
     credible = np.array([[True, True], [False, True]])
     nothing = np.zeros((2, 2), dtype=bool)
@@ -96,7 +96,7 @@ def test_a_row_on_both_sides_counts_for_the_first_label():
     assert len(train_pairwise(X, credible[[0, 0]], nothing, C=1.0).first) == 0
 
 
-def test_votes_weights_and_norms_equal_plain_loops(problem):
+def test_votes_weights_and_norms_match_loops(problem):
     X, credible, candidate = problem
     trained = train_pairwise(X, credible, candidate, C=1.0)
     votes, W, n_trained, squares = np.zeros((80, 6)), np.zeros((6, 7)), np.zeros(6), np.zeros(7)
@@ -119,7 +119,7 @@ def test_votes_weights_and_norms_equal_plain_loops(problem):
     np.testing.assert_array_equal(whole.sum(axis=1), len(trained.first))
 
 
-def test_unsolved_problems_are_reported_in_one_sentence(problem, monkeypatch):
+def test_unsolved_problems_are_reported_in_one_warning(problem, monkeypatch):
     monkeypatch.setattr(pairwise_svm, "STACK_ROWS", 0)
     monkeypatch.setattr(pairwise_svm, "LIBSVM_MAX_ITER", 2)
     with pytest.warns(ConvergenceWarning, match="6 of 6") as record:
@@ -128,7 +128,7 @@ def test_unsolved_problems_are_reported_in_one_sentence(problem, monkeypatch):
 
 
 def random_stack(rng, n_problems, n_rows, n_features, duplicates=False):
-    """Padded problems whose sides overlap, with two rows at least."""
+    """Make padded problems with overlapping sides and at least two rows."""
     X = rng.random((n_problems, n_rows, n_features))
     if duplicates:
         X = np.round(X)
@@ -141,7 +141,7 @@ def random_stack(rng, n_problems, n_rows, n_features, duplicates=False):
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 10.0])
 @pytest.mark.parametrize("duplicates", [False, True])
-def test_weights_and_offsets_equal_libsvms(C, duplicates):
+def test_weights_and_offsets_equal_those_of_libsvm(C, duplicates):
     X, is_first, is_used = random_stack(np.random.default_rng(0), 40, 30, 6, duplicates)
     dual, intercept, converged = solve_svms(
         X @ X.transpose(0, 2, 1), is_first, is_used, C=C, tol=1e-9, max_iter=100_000
@@ -155,7 +155,7 @@ def test_weights_and_offsets_equal_libsvms(C, duplicates):
             np.testing.assert_allclose(intercept[p], svm.intercept_[0], atol=2e-5)
 
 
-def test_equal_rows_on_both_sides_give_no_direction():
+def test_equal_rows_on_both_sides_give_zero_weights():
     dual, intercept, converged = solve_svms(
         np.ones((1, 2, 2)), np.array([[True, False]]), np.ones((1, 2), bool), C=1.0, tol=1e-8, max_iter=99
     )

@@ -1,4 +1,4 @@
-"""Credible labels: the worked example, plain loops, degenerate data; stacked least squares against scipy."""
+"""Credible labels of the worked example and degenerate data, and stacked least squares compared with scipy."""
 
 import numpy as np
 import pytest
@@ -85,7 +85,7 @@ def test_a_row_that_is_its_own_neighbour_propagates_nothing():
 
 
 def slow_elicitation(X, Y, folds, k, alpha, threshold):
-    """Credible labels by loops over rows, with scipy's solver and numpy's norm."""
+    """Compute credible labels with loops over rows, the solver of scipy and the norm of numpy."""
     vote = np.zeros(Y.shape)
     for held_out in folds:
         rest = [i for i in range(len(X)) if i not in held_out]
@@ -117,7 +117,7 @@ def slow_elicitation(X, Y, folds, k, alpha, threshold):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_elicitation_equals_plain_loops(kind):
+def test_elicitation_matches_loops_over_rows(kind):
     rng = np.random.default_rng(3)
     rows, candidates = rng.random((60, 8)), (rng.random((60, 6)) < 0.4).astype(float)
     candidates[candidates.sum(axis=1) == 0, 0] = 1
@@ -134,7 +134,7 @@ def test_a_row_without_neighbours_has_no_edges():
     assert reconstruction_graph(X[:1], indices).nnz == 0
 
 
-def test_a_row_that_nothing_reconstructs_keeps_its_candidates():
+def test_a_row_that_cannot_be_reconstructed_keeps_its_candidates():
     rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]])
     candidates = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0]])
     result = ParticleVLS(n_neighbors=2)._propagate(rows, candidates)
@@ -151,7 +151,7 @@ def test_a_row_without_candidates_has_no_confidence_and_no_credible_label():
         assert not credible.labels[[1, 3]].any()
 
 
-def test_a_label_without_candidates_has_no_mass():
+def test_a_label_without_candidates_has_zero_confidence():
     candidates = Y.copy()
     candidates[:, 1] = 0
     C = balance_confidence(ParticleVLS(n_neighbors=2)._propagate(X, candidates).confidence, candidates)
@@ -165,19 +165,19 @@ def test_equal_confidences_become_zero_and_not_nan():
     )
 
 
-def test_neighbours_all_at_distance_zero_count_alike():
+def test_neighbours_at_distance_zero_have_equal_weights():
     C = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])
     vote = neighbor_vote(C, np.array([[0, 1, 2]]), np.zeros((1, 3)))
     np.testing.assert_allclose(vote, [[1, 0.5, 0]])
 
 
-def test_a_single_neighbour_has_a_say():
+def test_a_single_neighbour_votes():
     C = np.array([[0.0, 1.0, 0.5]])
     np.testing.assert_allclose(neighbor_vote(C, np.array([[0]]), np.array([[3.0]])), C)
 
 
 def test_candidates_with_the_same_largest_vote_are_all_credible():
-    # Both rows of the first fold have one neighbour each way, which knows label 2 alone.
+    # Both rows of the first fold have a single neighbour, which only has label 2.
     rows = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
     candidates = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
     folds = [np.array([0]), np.array([1, 2])]
@@ -185,13 +185,13 @@ def test_candidates_with_the_same_largest_vote_are_all_credible():
     np.testing.assert_array_equal(credible.labels[0], [True, True, False])
 
 
-def test_propagation_out_of_iterations_says_so():
+def test_propagation_that_does_not_converge_warns():
     result = ParticleVLS(n_neighbors=2, max_iter=3)._propagate(X, Y)
     assert (result.n_iter, result.converged) == (3, False)
     assert not ParticleVLS(n_neighbors=2, max_iter=1)._elicit(X, Y, TWO_FOLDS).converged
 
 
-def test_the_bounds_decide_as_the_spectral_norm_does():
+def test_bounds_and_spectral_norm_stop_at_the_same_iteration():
     rng = np.random.default_rng(0)
     for _ in range(50):
         change = rng.normal(size=(9, 5)) * rng.choice([0.1, 1.0], size=5)
@@ -202,7 +202,7 @@ def test_the_bounds_decide_as_the_spectral_norm_does():
 
 
 def stacked(A, b):
-    """Rows of A (n, k, d) to combine to b (n, d), as products."""
+    """Solve stacked problems that combine the rows of A (n, k, d) to b (n, d)."""
     return solve_nnls(A @ A.transpose(0, 2, 1), np.einsum("ijk,ik->ij", A, b))
 
 
@@ -215,14 +215,14 @@ def scipy_weights(A, b):
 
 
 @pytest.mark.parametrize("lowest", [-1.0, 0.0])
-def test_weights_equal_scipys_when_the_rows_are_independent(lowest):
+def test_weights_equal_those_of_scipy_if_rows_are_independent(lowest):
     rng = np.random.default_rng(0)
     A, b = rng.uniform(lowest, 1, (300, 10, 30)), rng.uniform(lowest, 1, (300, 30))
     np.testing.assert_allclose(stacked(A, b), scipy_weights(A, b), atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", ["repeated", "dependent", "more rows than features", "binary", "zero"])
-def test_residuals_equal_scipys_when_the_weights_are_not_unique(kind):
+def test_residuals_equal_those_of_scipy_if_weights_are_not_unique(kind):
     rng = np.random.default_rng(1)
     A, b = rng.random((200, 8, 12)), rng.random((200, 12))
     if kind == "repeated":

@@ -47,7 +47,7 @@ def open_rows(X: Any, y: Any) -> RowBlocks:
     # Filtering rows can leave empty chunks.
     filled = [index for index, size in enumerate(X.chunks[0]) if size] or [0]
     sizes = [X.chunks[0][index] for index in filled]
-    # Fusing would repeat tasks that both need, such as parsing a file.
+    # Fusing would repeat tasks that X and y share, such as parsing a file.
     with dask.config.set({"optimization.fuse.active": False}):
         X, y = optimize(X, y)
     columns = {

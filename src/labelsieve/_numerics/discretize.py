@@ -282,8 +282,8 @@ def bin_features(X: Matrix, n_bins: int) -> BinnedFeatures:
 
     Zero is always a separate symbol, so sparse and dense matrices give the same symbols and 0/1 features
     are unchanged. The nonzero values are cut into ``n_bins`` bins of similar size. Equal values share a
-    bin, while two distinct values do not if they are the only ones. The bins are invariant to increasing
-    transformations of the nonzero values.
+    bin. If there are only two distinct values, each gets its own bin. The bins are invariant to
+    increasing transformations of the nonzero values.
 
     Examples
     --------

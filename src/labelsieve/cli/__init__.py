@@ -168,7 +168,7 @@ def _describe(error: BaseException, *, terminated: bool) -> tuple[str, int]:
     from labelsieve.io.errors import DatasetError  # imports pandas
 
     if isinstance(error, (KeyboardInterrupt, typer.Abort, RunInterrupted)):
-        ending = "terminated; no half-written file is left." if terminated else "interrupted."
+        ending = "terminated. No incomplete files were written." if terminated else "interrupted."
         return str(error) or ending, 143 if terminated else 130
     if hasattr(error, "format_message"):  # usage error of click or of the copy inside typer
         return error.format_message(), 2
@@ -188,7 +188,7 @@ def _describe(error: BaseException, *, terminated: bool) -> tuple[str, int]:
 
 
 def in_options(message: str) -> str:
-    """Replace parameters of `read` in a message by command-line options.
+    """Replace parameters of `read` in a message with command-line options.
 
     Examples
     --------

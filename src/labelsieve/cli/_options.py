@@ -310,7 +310,7 @@ def check_outputs(
 ) -> None:
     """Reject outputs that cannot be written or would overwrite an input, before any work.
 
-    `outputs` are files by option. `copy` is the option whose file is a copy of the data, and `reads` are
+    `outputs` maps options to files. `copy` is the option whose file is a copy of the data, and `reads` are
     further input files.
     """
     sources = [str(source) for source in (*data.files, data.labels, data.candidates, *reads) if source]

@@ -96,5 +96,5 @@ class RunProgress(Observer):
             )
 
     def remark(self, text: str) -> None:
-        """Print a remark."""
+        """Print a note."""
         self._alarms.print(one_line(text))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from rich.console import Console, RenderableType
 
-from labelsieve._text import short
+from labelsieve._text import format_score, short
 from labelsieve.cli._console import lay_out
 from labelsieve.inspection.controlled import ControlledSelection
 from labelsieve.inspection.ranking import Ranking
@@ -30,7 +30,7 @@ def ranking_table(
     }
     for name in list(ranking.shown)[: None if console.width >= _TWO_MEASURES_WIDTH else 1]:
         values = [ranking.shown[name][column] for column in listed]
-        columns[name] = [_score(value) if name == "score" else f"{value:.1f}" for value in values]
+        columns[name] = [format_score(value) if name == "score" else f"{value:.1f}" for value in values]
     if found.controlled is not None:
         columns |= error_rates(found.controlled, listed)
     if everything:
@@ -46,17 +46,6 @@ def error_rates(controlled: ControlledSelection, listed: Iterable[int]) -> dict[
         name: [f"{'≤ ' if controlled.is_bound[column] else ''}{numbers[column]:.2g}" for column in listed]
         for name, numbers in (("p", controlled.p_values), ("q", controlled.q_values))
     }
-
-
-def _score(value: float) -> str:
-    """Format a score of any size with four digits, or more for large scores.
-
-    Examples
-    --------
-    >>> _score(2010.4), _score(0.5), _score(0.00001)
-    ('2010', '0.5000', '1.000e-05')
-    """
-    return f"{value:.0f}" if 1000 <= abs(value) < 1e9 else f"{value:#.4g}"
 
 
 def _best_feature(found: Audit, ranking: Ranking, column: int) -> str:

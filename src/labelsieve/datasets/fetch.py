@@ -126,7 +126,7 @@ def find_entry(name: str) -> CatalogEntry:
 
 
 def availability(name: str) -> Literal["built in", "local", "cache", "download"]:
-    """Return the farthest place from which `load` would get a file, without verifying the files."""
+    """Return the most distant location that `load` would read from, without verifying the files."""
     entry = find_entry(name)
     if not entry.files:
         return "built in"
@@ -156,7 +156,7 @@ def _local_folder() -> Path | None:
 
 
 def _obtain(entry: CatalogEntry, file: CatalogFile, progress: ProgressFactory | None) -> Path:
-    """Return the verified path of one file, from the nearest place that has it."""
+    """Return the verified path of one file, from the first location that has it."""
     local = _local_folder()
     if local is not None and (local_file := local / entry.name / file.name).is_file():
         found = _sha256(local_file)

@@ -151,7 +151,7 @@ def draw_distinct(
 
 
 def _contained(keys: np.ndarray, sorted_keys: np.ndarray) -> np.ndarray:
-    """Return which keys occur in the sorted keys."""
+    """Return a mask of the keys that occur in the sorted keys."""
     if not len(sorted_keys):
         return np.zeros(len(keys), dtype=bool)
     place = np.searchsorted(sorted_keys, keys)

@@ -28,8 +28,8 @@ _QUOTED = r"""'(?:[^'\\]|\\.)*+'|"(?:[^"\\]|\\.)*+\""""
 # Possessive repeats (*+) keep matching linear in the length of a line.
 _DECLARATION = re.compile(rf"@attribute\s+({_QUOTED}|[^\s{{}},%'\"][^\s{{}},]*)\s*(.*)", re.IGNORECASE)
 _TYPE = re.compile(rf"([a-z]++)\s*+({_QUOTED})?\s*+(?:%.*)?", re.IGNORECASE)
-# A token, and what consists of tokens: the categories of an attribute, a dense row and a sparse one. Groups are not
-# possessive: before 3.11.5 Python does not go back to their start when they match in part only (python/cpython#100061).
+# Categories of an attribute, fields of a dense row and entries of a sparse row. The groups are not possessive,
+# because Python before 3.11.5 fails to backtrack after a partial match (python/cpython#100061).
 _CATEGORY = rf"\s*+({_QUOTED}|[^,}}'\"\s][^,}}]*+|)"
 _FIELD = rf"\s*+({_QUOTED}|[^,%'\"\s][^,%]*+|)\s*+"
 _ENTRY = rf"\s*+(\d{{1,18}})\s++({_QUOTED}|[^,}}%'\"\s][^,}}%]*+)\s*+"
@@ -37,13 +37,13 @@ _CATEGORIES = re.compile(rf"{{({_CATEGORY}\s*+(?:,{_CATEGORY}\s*+)*)}}\s*+(?:%.*
 _DENSE_ROW = re.compile(rf"({_FIELD}(?:,{_FIELD})*)(?:%.*)?")
 _SPARSE_ROW = re.compile(rf"{{((?:{_ENTRY}(?:,{_ENTRY})*)?\s*+)}}\s*+(?:%.*)?")
 _DATA = re.compile(rb"^[^\S\n]*@data(?:[ \t%][^\n]*)?(?:\n|\Z)", re.IGNORECASE | re.MULTILINE)
-# Separators alone do not part the fields of a line with one of these.
+# A line that contains one of these cannot simply be split at its separators.
 _SPECIAL = re.compile(r"['\"%\\]")
 # MEKA keeps its options in the relation name, which Weka's filters extend: "Music: -C 6-weka.filters...".
 _MEKA_COUNT = re.compile(r"(?<![\w.])-C\s+(-?\d{1,9})(?!\d)")
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _CONTROL = {"n": "\n", "t": "\t", "r": "\r"}
-# Java's SimpleDateFormat letters, which ARFF uses, to those of strptime.
+# Letters of Java's SimpleDateFormat, which ARFF uses -> codes of strptime.
 _DATE_PARTS = {
     "yyyy": "%Y", "yy": "%y", "MMM": "%b", "MM": "%m", "M": "%m", "dd": "%d", "d": "%d", "HH": "%H",
     "H": "%H", "hh": "%I", "h": "%I", "mm": "%M", "m": "%M", "ss": "%S", "s": "%S", "SSS": "%f", "S": "%f",
@@ -52,11 +52,11 @@ _DATE_PARTS = {
 
 
 def read_arff(source: Source, options: ReadOptions) -> Matrices:
-    """Read an ARFF file. String attributes are left out, the column that names the rows becomes `row_ids`."""
+    """Read an ARFF file. Drop string attributes, and move the `id` column to `row_ids`."""
     text = source.text
     start = _DATA.search(text)
     if not start:
-        raise source.error("ends before @data, so it is not a complete ARFF file; copy it again")
+        raise source.error("must contain @data to be a complete ARFF file; copy it again")
     relation, attributes = _read_header(text[: start.start()], source)
     names = [attribute.name for attribute in attributes]
     rows = _Rows(attributes, text[start.end() :], text.count(b"\n", 0, start.end()) + 1, source)
@@ -73,7 +73,7 @@ def read_arff(source: Source, options: ReadOptions) -> Matrices:
         if attribute.kind != "string" and attribute.name != options.id
     ]
     if not kept:
-        raise source.error("has string attributes only, so no features; convert them")
+        raise source.error("must contain features, got only string attributes; convert them")
     return Matrices(
         values if len(kept) == len(names) else values[:, kept],
         feature_names=[names[position] for position in kept],
@@ -85,7 +85,7 @@ def read_arff(source: Source, options: ReadOptions) -> Matrices:
 
 @dataclass(frozen=True)
 class _Attribute:
-    """One declared column: kind is numeric, nominal, string or date; `read` turns a field into a number."""
+    """One declared column. `kind` is numeric, nominal, string or date, and `read` converts a field to a number."""
 
     name: str
     kind: str
@@ -94,7 +94,7 @@ class _Attribute:
 
 
 def _read_header(text: bytes, source: Source) -> tuple[str, list[_Attribute]]:
-    """Return the name of the relation and the attributes."""
+    """Read the name of the relation and the attributes."""
     relation = ""
     attributes: list[_Attribute] = []
     for number, line in _lines(text, 1):
@@ -110,15 +110,15 @@ def _read_header(text: bytes, source: Source) -> tuple[str, list[_Attribute]]:
                 f"expected @relation, @attribute or @data, got {line[:40]!r}; correct the line", line=number
             )
     if not attributes:
-        raise source.error("declares no @attribute before @data; copy it again")
+        raise source.error("must declare an @attribute before @data; copy it again")
     name, times = Counter(attribute.name for attribute in attributes).most_common(1)[0]
     if times > 1:
-        raise source.error(f"declares the attribute {name!r} twice; rename one")
+        raise source.error(f"declares the attribute {name!r} {times} times; rename duplicates")
     return relation, attributes
 
 
 def _lines(text: bytes, first_line: int) -> Iterator[tuple[int, str]]:
-    """Yield the lines that hold something, numbered; Latin-1 if one is not UTF-8, as in older files."""
+    """Yield the numbers and texts of lines that are neither blank nor comments, in UTF-8 or else Latin-1."""
     for number, raw in enumerate(text.split(b"\n"), first_line):
         try:
             line = raw.decode("utf-8").strip()
@@ -129,7 +129,10 @@ def _lines(text: bytes, first_line: int) -> Iterator[tuple[int, str]]:
 
 
 def _meka_labels(relation: str, names: list[str]) -> list[str] | None:
-    """Return the labels of MEKA's ``-C q`` (the first q) or ``-C -q`` (the last q); [] if there are not so many."""
+    """Return the labels of MEKA's ``-C q`` (the first q) or ``-C -q`` (the last q).
+
+    Return None without the option, and [] if q exceeds the number of attributes.
+    """
     found = _MEKA_COUNT.search(relation.partition(":")[2]) or _MEKA_COUNT.search(relation)
     if not found:
         return None
@@ -140,7 +143,7 @@ def _meka_labels(relation: str, names: list[str]) -> list[str] | None:
 
 
 def _unquote(token: str) -> str:
-    """Remove quotes and escapes; without quotes a backslash is a letter, as in Weka."""
+    """Remove quotes and escapes. Outside quotes a backslash is an ordinary character, as in Weka."""
     if len(token) < 2 or token[0] not in "'\"" or token[-1] != token[0]:
         return token
     return _ESCAPE.sub(
@@ -153,7 +156,7 @@ def _attribute(line: str, line_number: int, source: Source) -> _Attribute:
     declaration = _DECLARATION.fullmatch(line)
     if not declaration:
         raise source.error(
-            f"expected '@attribute name type', got {line[:60]!r}; quote the name", line=line_number
+            f"expected '@attribute name type', got {line[:60]!r}; quote names with spaces", line=line_number
         )
     name, kind = _unquote(declaration.group(1)), declaration.group(2)
     parsed = _TYPE.fullmatch(kind)
@@ -169,7 +172,7 @@ def _attribute(line: str, line_number: int, source: Source) -> _Attribute:
             pattern = _unquote(parsed.group(2)) if parsed.group(2) else "yyyy-MM-dd'T'HH:mm:ss"
             return _Attribute(name, "date", _date_reader(pattern))
     except ValueError as error:
-        raise source.error(f"attribute {name!r} has {error}; correct the line", line=line_number) from None
+        raise source.error(f"attribute {name!r}: {error}; correct the line", line=line_number) from None
     raise source.error(
         f"attribute {name!r} must be numeric, nominal, string or date, got {kind[:40]!r}; convert it",
         line=line_number,
@@ -178,19 +181,19 @@ def _attribute(line: str, line_number: int, source: Source) -> _Attribute:
 
 @lru_cache(maxsize=64)  # most files declare {0,1} for hundreds of attributes
 def _categories(text: str) -> tuple[Callable[[str], float], tuple[str, ...]]:
-    """Return the categories between braces, and a function from a category to its position."""
+    """Return a function from a category to its code, and the categories between braces."""
     found = _CATEGORIES.fullmatch(text)
     if not found:
-        raise ValueError("categories that are not separated by commas and enclosed in braces")
+        raise ValueError("categories must be separated by commas and enclosed in braces")
     tokens = re.findall(rf"(?:\A|,){_CATEGORY}", found[1])
     categories = [_unquote(token.strip()) for token in tokens if token]
     if len(set(categories)) < len(categories) or not categories:
-        raise ValueError("no categories or one of them twice")
+        raise ValueError("categories must not be empty or repeat")
     codes = {category: float(code) for code, category in enumerate(categories)}
     numbers = _numbers(tuple(categories)) or {}
 
     def code(text: str) -> float:
-        # 1.0 is found as 1.
+        # "1.0" matches the category "1".
         return codes[text] if text in codes else numbers[_number(text)]
 
     return code, tuple(categories)
@@ -198,7 +201,7 @@ def _categories(text: str) -> tuple[Callable[[str], float], tuple[str, ...]]:
 
 @lru_cache(maxsize=64)
 def _numbers(categories: tuple[str, ...]) -> dict[float, float] | None:
-    """Return the codes of categories by their numbers; None unless all are different numbers."""
+    """Return number -> code of the categories, or None unless all are distinct numbers."""
     try:
         codes = {_number(category): float(code) for code, category in enumerate(categories)}
     except ValueError:
@@ -207,14 +210,14 @@ def _numbers(categories: tuple[str, ...]) -> dict[float, float] | None:
 
 
 def _date_reader(pattern: str) -> Callable[[str], float]:
-    """Return a function from a date as text to seconds since 1970 (UTC unless it has a zone)."""
+    """Return a function that converts a date to seconds since 1970, in UTC unless it has a time zone."""
     layout = ""
     for found in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']+", pattern):
         text = found.group()
         if text in _DATE_PARTS:
             layout += _DATE_PARTS[text]
         elif text[0].isalpha():
-            raise ValueError(f"the unknown part {text!r} in its date format {pattern!r}")
+            raise ValueError(f"unknown part {text!r} in the date format {pattern!r}")
         else:
             layout += (text[1:-1] or "'" if text[0] == "'" else text).replace("%", "%%")
 
@@ -227,7 +230,7 @@ def _date_reader(pattern: str) -> Callable[[str], float]:
 
 @dataclass
 class _Rows:
-    """The lines after ``@data``; iterating gives the number of each line and its fields by position."""
+    """Lines after ``@data``. Iterating yields the number of each line and its fields by position."""
 
     attributes: list[_Attribute]
     text: bytes
@@ -241,14 +244,14 @@ class _Rows:
                 is_sparse = line.startswith("{")
             if is_sparse != line.startswith("{"):
                 kinds = "dense row in a sparse" if is_sparse else "sparse row in a dense"
-                raise self.source.error(f"got a {kinds} file; use one form throughout", line=number)
+                raise self.source.error(f"got a {kinds} file; use one form in all rows", line=number)
             yield number, self._sparse_fields(line, number) if is_sparse else self._dense_fields(line, number)
 
     def values(self) -> Matrix:
-        """Return the numbers, codes and dates of all rows, NaN if missing."""
+        """Convert all rows to numbers, codes and dates, with NaN for missing values."""
         start = next(_lines(self.text, 1), None)
         if start is None:
-            raise self.source.error("has no rows after @data; copy it again")
+            raise self.source.error("must contain rows after @data; copy it again")
         is_sparse = start[1].startswith("{")
         values = None if is_sparse else self._plain_numbers()
         if values is not None:
@@ -257,7 +260,7 @@ class _Rows:
         readers = [attribute.read for attribute in self.attributes]
         for number, fields in self:
             columns.extend(fields)
-            try:  # a row of plain values takes half the time this way
+            try:  # twice as fast for a row of plain values
                 if "?" in fields.values():
                     raise ValueError("a missing value")
                 entries.extend([readers[position](field) for position, field in fields.items()])
@@ -272,7 +275,7 @@ class _Rows:
         return matrix
 
     def _plain_numbers(self) -> np.ndarray | None:
-        """Parse dense rows that hold nothing but numbers and question marks; None if there is anything else."""
+        """Parse dense rows of numbers and question marks. Return None if they contain anything else."""
         nominal = {
             position: _numbers(attribute.categories)
             for position, attribute in enumerate(self.attributes)
@@ -295,7 +298,7 @@ class _Rows:
         return values
 
     def _dense_fields(self, line: str, number: int) -> dict[int, str]:
-        """Split a dense row; quotes stay."""
+        """Split a dense row into fields, with their quotes."""
         fields = line.split(",")
         if _SPECIAL.search(line):
             found = _DENSE_ROW.match(line)
@@ -305,30 +308,30 @@ class _Rows:
             fields = re.findall(rf"(?:\A|,){_FIELD}", found[1])
         if len(fields) != len(self.attributes):
             raise self.source.error(
-                f"expected {len(self.attributes)} values, one an attribute, got {len(fields)}; correct the row",
+                f"expected {len(self.attributes)} values, one per attribute, got {len(fields)}; correct the row",
                 line=number,
             )
         return {position: field.strip() for position, field in enumerate(fields)}
 
     def _sparse_fields(self, line: str, number: int) -> dict[int, str]:
-        """Split a sparse row."""
+        """Split a sparse row into fields."""
         found = _SPARSE_ROW.fullmatch(line)
         if not found:
             raise self.source.error(
-                f"expected 'index value' pairs in braces, got {line[:40]!r}; correct it", line=number
+                f"expected 'index value' pairs in braces, got {line[:40]!r}; correct the row", line=number
             )
         entries = re.findall(_ENTRY, found[1])
         row = {int(index): field.strip() for index, field in entries}
         if len(row) < len(entries) or max(row, default=0) >= len(self.attributes):
             got = ", ".join(index for index, _ in entries)
             raise self.source.error(
-                f"attribute indices must differ and be below {len(self.attributes)}, got {got[:40]}; correct the row",
+                f"attribute indices must be unique and below {len(self.attributes)}, got {got[:40]}; correct the row",
                 line=number,
             )
         return row
 
     def _value(self, position: int, field: str, number: int) -> float:
-        """Return the number, code or date that a field stands for."""
+        """Convert a field to a number, code or date."""
         if field == "?":
             return np.nan
         attribute = self.attributes[position]
@@ -343,7 +346,7 @@ class _Rows:
 
 
 def _number(text: str) -> float:
-    """Read a number; `float` would take 1_000."""
+    """Parse a number, without the underscores that `float` accepts."""
     if "_" in text:
         raise ValueError(text)
     return float(text)

@@ -1,7 +1,7 @@
 """Files larger than memory as dask arrays: CSV and TSV, Parquet (one file or a folder) and NPY.
 
-Any block of rows can be read by itself, so the same arrays serve one process, which reads block after block, and the
-workers of a cluster. Every pass over the rows reads the file again.
+Each block of rows can be read independently, so the arrays work in a single process and on a cluster. Every
+pass over the rows reads the file again.
 """
 
 from __future__ import annotations
@@ -21,51 +21,51 @@ from labelsieve._blocks.streamed import lazy_rows
 from labelsieve._numerics.sparse import dense
 from labelsieve.io.column_choice import NOMINAL_PREFIX, choose_columns, plain_name
 from labelsieve.io.errors import DatasetError
-from labelsieve.io.frames import TABLE_FORMATS, has_numbers, import_pyarrow, separator_of
+from labelsieve.io.frames import TABLE_FORMATS, detect_separator, has_numbers, import_pyarrow
 from labelsieve.io.matrices import Matrices, check_numbers, labels_to_binary
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 from labelsieve.io.spellings import MISSING
 
-#: Bytes of numbers in a block: smaller ones cost overhead, larger ones page faults.
+#: Size of a block in bytes. Smaller blocks cost overhead, larger ones page faults.
 _BLOCK_BYTES = 16 * 2**20
-#: Row groups of Parquet are read whole, so a block may be larger by this factor.
+#: Parquet row groups cannot be split, so a block may be larger by this factor.
 _MAX_GROUP_RATIO = 16
 
 
 def check_chunks(chunks: object) -> int | None:
-    """Return the number of rows of a block, or None for "auto"."""
+    """Validate `chunks`. Return the number of rows in a block, or None for "auto"."""
     if chunks == "auto":
         return None
     if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
-        raise DatasetError(f"expected a number of rows or 'auto', got `chunks={chunks!r}`.")
+        raise DatasetError(f"`chunks` must be a number of rows or 'auto', got `chunks={chunks!r}`.")
     return chunks
 
 
-def files_in(path: Path) -> list[Path]:
-    """Return the Parquet files of a folder sorted by name, or the file itself."""
+def parquet_files(path: Path) -> list[Path]:
+    """Return the Parquet files in a folder, sorted by name, or the file itself."""
     if not path.is_dir():
         return [path]
     files = sorted(file for file in path.glob("*.parquet") if file.is_file())
     if not files:
-        raise DatasetError(f"{path}: is a folder without .parquet files; give the data file inside it.")
+        raise DatasetError(f"{path}: is a folder without .parquet files; pass the data file inside it.")
     return files
 
 
 def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | None) -> Matrices:
-    """Return features and labels of files as dask arrays."""
+    """Open the features and labels of files as dask arrays."""
     first = sources[0]
     try:
         import dask.delayed  # noqa: F401
     except ImportError:
-        raise first.error("can be read in blocks only with dask; pip install 'labelsieve[dask]'") from None
+        raise first.error("can only be read in blocks with dask; pip install 'labelsieve[dask]'") from None
     if options.missing == "mean":
         raise first.error("cannot be read in blocks with `missing='mean'`; use 'zero'")
 
     tables = [_open(source, rows) for source in sources]
     names = tables[0].names
     if any(table.names != names for table in tables):
-        raise first.error("and the other files must have the same columns in the same order")
+        raise first.error("all parts must have the same columns in the same order; check the files")
     choice = choose_columns(names, options, first.error)
     features = choice.features(len(names), first.error)
     nominal = [plain_name(names[column]) for column in features if names[column].startswith(NOMINAL_PREFIX)]
@@ -77,19 +77,23 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
 
     def lazy_labels(file: Path | None, columns: Sequence[int]) -> tuple[Any, list[str] | None]:
         if file is None:
-            own, wanted = tables, used
+            label_tables, read = tables, used
         else:
-            own = [_open(Source(file), sizes[0])]
-            columns = wanted = list(range(len(own[0].names)))
-            if [*own[0].sizes] != sizes:
+            label_tables = [_open(Source(file), sizes[0])]
+            columns = read = list(range(len(label_tables[0].names)))
+            label_sizes = label_tables[0].sizes
+            if [*label_sizes] != sizes:
                 raise first.error(
-                    f"and {file} must have the same rows in every block, got {sum(sizes)} rows in {len(sizes)} blocks "
-                    f"and {sum(own[0].sizes)} in {len(own[0].sizes)}"
+                    f"must have the same rows per block as {file}, got {sum(sizes)} rows in {len(sizes)} blocks and "
+                    f"{sum(label_sizes)} rows in {len(label_sizes)} blocks; check the files"
                 )
         if not columns:
             return None, None
-        Y = _dask_array(own, wanted, columns, _binary_labels, np.uint8, reads)
-        return Y, None if own[0].is_headless else [plain_name(own[0].names[column]) for column in columns]
+        first_table = label_tables[0]
+        Y = _dask_array(label_tables, read, columns, _binary_labels, np.uint8, reads)
+        return Y, None if first_table.is_headless else [
+            plain_name(first_table.names[column]) for column in columns
+        ]
 
     candidates, candidate_names = lazy_labels(choice.candidate_file, choice.candidates)
     truth, true_names = lazy_labels(choice.label_file, choice.labels or ())
@@ -101,19 +105,19 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
 def _fill_missing(
     missing: str | None, values: np.ndarray, names: Sequence[str], source: Source
 ) -> np.ndarray:
-    """Return the values without missing ones."""
+    """Replace missing values with 0, or raise."""
     if missing == "zero":
         return np.where(np.isnan(values), 0.0, values)
     return _require_complete(values, names, "use `missing='zero'`", source)
 
 
 def _binary_labels(values: np.ndarray, names: Sequence[str], source: Source) -> np.ndarray:
-    """Return labels as 0/1."""
-    return dense(labels_to_binary(_require_complete(values, names, "complete them", source), source.error))
+    """Convert labels to 0/1."""
+    return dense(labels_to_binary(_require_complete(values, names, "fill them in", source), source.error))
 
 
 def _require_complete(values: np.ndarray, names: Sequence[str], remedy: str, source: Source) -> np.ndarray:
-    """Raise if a value is missing."""
+    """Return the values, or raise if one is missing."""
     missing = np.isnan(values).any(axis=0)
     if missing.any():
         raise source.error(f"has missing values in column {names[int(missing.argmax())]!r}; {remedy}")
@@ -128,9 +132,9 @@ def _dask_array(
     dtype: Any,
     reads: dict[Any, Any],
 ) -> Any:
-    """Return columns of all blocks, converted, as a dask array.
+    """Convert columns of all blocks to a dask array.
 
-    `used` are the columns of features and labels, `reads` the tasks so far.
+    `used` contains all feature and label columns. `reads` caches read tasks, which several arrays share.
     """
     from dask.delayed import delayed
 
@@ -144,7 +148,7 @@ def _dask_array(
                 f"column {text!r} must hold numbers to be read in blocks; encode it, or use `ignore={text!r}`"
             )
         for index in range(len(table.sizes)):
-            # The table goes with every task: as a task of its own it would draw all blocks to one worker.
+            # Every task contains the table. A separate task for it would draw all blocks to one worker.
             key = (id(table), index, tuple(read))
             if key not in reads:
                 reads[key] = delayed(type(table).values, pure=False)(table, index, read)
@@ -155,25 +159,25 @@ def _dask_array(
 
 
 class BlockTable(ABC):
-    """Table of numbers in a file, of which any block of rows can be read."""
+    """Table of numbers in a file whose blocks of rows can be read independently."""
 
     source: Source
     names: list[str]
     sizes: tuple[int, ...]
-    #: Whether the names are made up.
+    #: True if the file has no column names, so that they are generated.
     is_headless: bool = False
-    #: Whether reading some columns costs as much as reading all.
+    #: True if reading some columns takes as long as reading all of them.
     reads_whole_rows: bool = False
-    #: Columns that do not hold numbers, if the file says so.
+    #: Columns that the file declares as not numeric.
     not_numeric: frozenset[int] = frozenset()
 
     @abstractmethod
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
-        """Return columns of a block as float64, NaN for missing values."""
+        """Read columns of a block as float64, with NaN for missing values."""
 
 
 class NumpyTable(BlockTable):
-    """NPY file, memory-mapped."""
+    """Memory-mapped NPY file."""
 
     is_headless = True
 
@@ -185,7 +189,7 @@ class NumpyTable(BlockTable):
         self.sizes = _block_sizes(array.shape[0], _rows_per_block(rows, len(self.names)))
 
     def values(self, index: int, columns: Sequence[int]) -> np.ndarray:
-        """Copy columns of some rows."""
+        """Copy columns of a block from the memory map."""
         first = index * self.sizes[0]
         block = self._open()[first : first + self.sizes[index]]
         return np.array(block[:, list(columns)], dtype=np.float64, order="C")
@@ -204,7 +208,7 @@ class DelimitedTable(BlockTable):
         self.source = source
         n_lines = self._read_heading()
         per_block = _rows_per_block(rows, len(self.names))
-        #: Where blocks begin and the last one ends, in bytes.
+        #: Byte offsets of the start of each block and of the end of the last one.
         self.bounds: list[int] = []
         n_rows, offset, mark = 0, 0, self.separator.encode()
         with open(source.path, "rb") as stream:
@@ -218,16 +222,16 @@ class DelimitedTable(BlockTable):
                     n_rows += 1
                 offset += len(line)
         if not n_rows:
-            raise source.error("has a header but no rows; copy it again")
+            raise source.error("must contain rows, got only a header; copy it again")
         self.bounds.append(offset)
         self.sizes = _block_sizes(n_rows, per_block)
 
     def _read_heading(self) -> int:
-        """Find separator and names; return the number of lines that the header takes."""
+        """Detect the separator and the names. Return the number of lines in the header."""
         with open(self.source.path, encoding="utf-8-sig", errors="replace", newline="") as stream:
             first = next((line for line in stream if line.strip()), "")
             stream.seek(0)
-            self.separator = separator_of(first, self.source.ending)
+            self.separator = detect_separator(first, self.source.ending)
             reader = csv.reader(stream, delimiter=self.separator)
             record = next((record for record in reader if any(cell.strip() for cell in record)), [])
             self.is_headless = has_numbers(record)
@@ -251,7 +255,7 @@ class DelimitedTable(BlockTable):
         return np.ascontiguousarray(frame[list(columns)].to_numpy())
 
     def _parse(self, lines: bytes, columns: Sequence[int], dtype: Any) -> Any:
-        # Up to pandas 2 the default parser may miss the nearest float by one unit in the last place.
+        # Before pandas 3 the default parser may be off by one unit in the last place.
         exact = {"float_precision": "round_trip"} if pd.__version__ < "3" else {}
         return pd.read_csv(
             BytesIO(lines),
@@ -267,7 +271,7 @@ class DelimitedTable(BlockTable):
         )
 
     def _cell_error(self, error: Exception, lines: bytes, index: int, columns: Sequence[int]) -> DatasetError:
-        """Name the first cell that is not a number."""
+        """Build the error that names the first cell that is not a number."""
         if not isinstance(error, pd.errors.ParserError):
             for column, cells in self._parse(lines, columns, str).items():
                 wrong = cells[cells.notna() & pd.to_numeric(cells, errors="coerce").isna()]
@@ -281,7 +285,7 @@ class DelimitedTable(BlockTable):
 
 
 class ParquetTable(BlockTable):
-    """Parquet file, of which whole row groups are read."""
+    """Parquet file, whose blocks consist of whole row groups."""
 
     def __init__(self, source: Source, rows: int | None) -> None:
         self.source = source
@@ -296,11 +300,11 @@ class ParquetTable(BlockTable):
                 if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
             )
         if not self.names or not sum(groups):
-            raise source.error("has no rows or no columns; write it again")
+            raise source.error("must contain rows and columns; write it again")
         wanted, largest = _rows_per_block(rows, len(self.names)), max(groups)
         if largest > wanted * (1 if rows else _MAX_GROUP_RATIO):
             raise source.error(
-                f"has row groups of up to {largest} rows, which are read whole; write it with "
+                f"has row groups of up to {largest} rows, which cannot be split; write it with "
                 f"row_group_size={wanted}, or use `chunks={largest!r}`",
             )
         blocks: list[list[int]] = [[]]
@@ -327,13 +331,13 @@ class ParquetTable(BlockTable):
 
 
 def check_names(names: Sequence[str], source: Source) -> None:
-    """Raise if a column has no name, or that of another one."""
+    """Raise if a column name is empty or occurs twice."""
     if not names or not all(names) or len(set(names)) < len(names):
-        raise source.error("needs column names that all differ; rename one")
+        raise source.error("must have non-empty, unique column names; rename the columns")
 
 
 def _open(source: Source, rows: int | None) -> BlockTable:
-    """Open a file in the format of its ending."""
+    """Open a file in the format of its extension."""
     ending = source.path.suffix.lower()
     if ending == ".npy":
         return NumpyTable(source, rows)
@@ -342,14 +346,14 @@ def _open(source: Source, rows: int | None) -> BlockTable:
         return ParquetTable(source, rows)
     if kind == "delimited":
         return DelimitedTable(source, rows)
-    raise source.error(f"ends in {ending!r}, which cannot be read in blocks; use CSV, TSV, Parquet or NPY")
+    raise source.error(f"must be CSV, TSV, Parquet or NPY to be read in blocks, got {ending!r}; convert it")
 
 
 def _rows_per_block(rows: int | None, n_columns: int) -> int:
-    """Return the number of rows of a block, of a good size if none is given."""
+    """Return the number of rows in a block, by default those that fit into `_BLOCK_BYTES`."""
     return rows or max(1, _BLOCK_BYTES // (8 * n_columns))
 
 
 def _block_sizes(n_rows: int, rows: int) -> tuple[int, ...]:
-    """Return the sizes of blocks of so many rows; the last one may be smaller."""
+    """Divide rows into blocks of `rows` rows and a smaller last one, and return their sizes."""
     return tuple(min(rows, n_rows - first) for first in range(0, n_rows, rows))

@@ -1,4 +1,4 @@
-"""Choose the columns that are labels, candidates or neither, by name, pattern, count or prefix."""
+"""Choose label, candidate and ignored columns by name, pattern, count or prefix."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from pathlib import Path
 from typing import Any
 
 from labelsieve.io.errors import DatasetError, Fail
-from labelsieve.io.mulan_xml import xml_labels
+from labelsieve.io.mulan_xml import labels_from_xml
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 
-#: `write` says in the name of a column what it is, so that reading needs no arguments.
+#: Prefixes of column names in files of `write`, so that `read` needs no arguments.
 LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX = "label:", "candidate:", "nominal:"
 _COUNT = re.compile(r"\s*[-+]?\d+\s*")
 
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """Positions of label, candidate and ignored columns; None if the labels are to be found by content."""
+    """Positions of label, candidate and ignored columns. None if the labels must be inferred from the cells."""
 
     labels: list[int] | None
     candidates: list[int]
     ignored: list[int]
-    #: Second files that hold them instead.
+    #: Separate files that contain the labels or candidates instead.
     label_file: Path | None = None
     candidate_file: Path | None = None
-    #: Whether the labels carry the prefixes of `write`.
+    #: True if the label columns have the prefixes of `write`.
     is_declared: bool = False
 
     def features(self, n_columns: int, fail: Fail) -> list[int]:
-        """Return the positions of all other columns; raise if there are none, or no labels."""
+        """Return the positions of all other columns. Raise without labels or without features."""
         if self.labels is None:
             raise missing_labels_error((), fail)
         taken = {*(self.labels or ()), *self.candidates, *self.ignored}
         features = [position for position in range(n_columns) if position not in taken]
         if not features:
-            raise fail("has no feature columns left besides its labels; check `labels`")
+            raise fail("must contain feature columns, got only labels and ignored columns; check `labels`")
         return features
 
 
@@ -54,15 +54,16 @@ def choose_columns(
     declared: Sequence[str] | None = None,
     taken: Iterable[int] = (),
 ) -> ColumnChoice:
-    """Choose columns by what `options` and the file say.
+    """Choose columns by `options` and by names and declarations in the file.
 
-    `declared` are the labels of the file, taken if the options name none; `taken` are columns that are neither.
+    `declared` are the labels that the file declares, used if `options` does not name any. `taken` are
+    positions of columns that cannot be labels or features.
     """
     wanted = options.labels
     label_file, candidate_file = _path_of(wanted, names), _path_of(options.candidates, names)
     if label_file is not None and label_file.suffix.lower() == ".xml":
         source = Source(label_file)
-        declared, wanted, label_file = xml_labels(source, source.content, names, fail), None, None
+        declared, wanted, label_file = labels_from_xml(source, source.content, names, fail), None, None
     ignored = {*taken}
     if options.ignore:
         ignored.update(named_columns(names, options.ignore, fail, "ignored"))
@@ -86,9 +87,9 @@ def choose_columns(
         is_declared = options.candidates is None and labels is not None
     if labels is not None:
         labels = [position for position in labels if position not in ignored and position not in candidates]
-        # The truth next to candidates, or the other way round, must not become a feature.
+        # True labels must not become features next to candidates, nor the other way round.
         ignored |= {*prefixed, *marked}.difference(labels, candidates)
-        # Candidates stand in the order of the labels if they have the same names.
+        # Candidates with the same names as the labels follow the order of the labels.
         by_name = {plain_name(names[position]): position for position in candidates}
         wanted_order = [plain_name(names[position]) for position in labels]
         if labels and set(by_name) == set(wanted_order):
@@ -99,12 +100,12 @@ def choose_columns(
 
 
 def numbered_labels(count: int) -> list[str]:
-    """Return the names of labels in a file without a header."""
+    """Return default names of labels in a file without a header."""
     return [f"label{number}" for number in range(count)]
 
 
 def plain_name(name: str) -> str:
-    """Return a name without the prefix of `write`."""
+    """Remove the prefix of `write` from a name."""
     for prefix in (LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX):
         if name.startswith(prefix) and len(name) > len(prefix):
             return name[len(prefix) :]
@@ -112,7 +113,7 @@ def plain_name(name: str) -> str:
 
 
 def _path_of(wanted: Any, names: Sequence[str]) -> Path | None:
-    """Return the file meant by `wanted`, if it is a file and not a column."""
+    """Return `wanted` as a path if it is a file rather than a column."""
     if isinstance(wanted, os.PathLike):
         return Path(wanted)
     if not isinstance(wanted, str) or wanted in names:
@@ -121,7 +122,7 @@ def _path_of(wanted: Any, names: Sequence[str]) -> Path | None:
 
 
 def _wanted_columns(names: Sequence[str], wanted: Any, taken: set[int], fail: Fail) -> list[int]:
-    """Return the label columns that the caller names or counts."""
+    """Return the positions of the label columns, given by names, patterns or a count."""
     is_count = isinstance(wanted, int) and not isinstance(wanted, bool)
     if not is_count and (not isinstance(wanted, str) or wanted in names or not _COUNT.fullmatch(wanted)):
         return named_columns(names, wanted, fail)
@@ -129,23 +130,23 @@ def _wanted_columns(names: Sequence[str], wanted: Any, taken: set[int], fail: Fa
     free = [position for position in range(len(names)) if position not in taken]
     if not 0 < abs(count) < len(free):
         raise fail(
-            f"`labels={count!r}` must leave at least one feature of {len(free)} columns and at least one label; "
-            "give the number of label columns (negative for the first columns)",
+            f"must keep at least one label and one feature of {len(free)} columns, got `labels={count!r}`; "
+            "pass the number of label columns (negative to count from the first column)",
         )
     return free[-count:] if count > 0 else free[:-count]
 
 
 def named_columns(names: Sequence[str], wanted: Any, fail: Fail, role: str = "label") -> list[int]:
-    """Return the positions of the columns with the wanted names or patterns, in file order.
+    """Return the positions of columns by names or patterns, in file order.
 
-    One string may hold several names or patterns, separated by commas.
+    A string may contain several names or patterns, separated by commas.
     """
     position_of = {name: position for position, name in enumerate(names)}
     chosen: set[int] = set()
     items = [wanted] if isinstance(wanted, str) else [*wanted]
     for item in items:
         if not isinstance(item, str):
-            raise fail(f"{role} names must be strings, got {item!r}; give names, a pattern or a count")
+            raise fail(f"{role} names must be strings, got {item!r}; pass names, a pattern or a count")
         if item in position_of:
             chosen.add(position_of[item])
         elif matches := [position for position, name in enumerate(names) if fnmatch.fnmatchcase(name, item)]:
@@ -155,32 +156,32 @@ def named_columns(names: Sequence[str], wanted: Any, fail: Fail, role: str = "la
         else:
             raise unknown_column_error(item, names, fail)
     if not chosen:
-        raise fail(f"got an empty list of {role} columns; name at least one")
+        raise fail(f"must have at least one {role} column, got an empty list; name one")
     return sorted(chosen)
 
 
 def unknown_column_error(name: str, names: Sequence[str], fail: Fail) -> DatasetError:
     """Build the error for a column that does not exist."""
-    # Bounded, since comparing long texts takes quadratic time.
+    # Comparing strings takes quadratic time, so long names are cut.
     close = difflib.get_close_matches(name[:50], [known[:50] for known in names[:5000]], n=3, cutoff=0.0)
     return fail(f"has no column {name[:80]!r}; the closest names are {', '.join(map(repr, close))}")
 
 
 def require_unique(row_ids: Iterable[str], column: str, fail: Fail) -> None:
-    """Raise if a column does not name every row, and each differently."""
+    """Raise if a column has empty or duplicate row names."""
     counts = Counter(row_ids)
     name, times = counts.most_common(1)[0]
     if times > 1 or "" in counts:
-        problem = "a row without a name" if "" in counts else f"{name[:80]!r} twice"
+        problem = "an empty cell" if "" in counts else f"{name[:80]!r} {times} times"
         raise fail(
-            f"column {column!r} must name every row once, got {problem}; name all rows, or leave out `id`"
+            f"column {column!r} must have a unique name for every row, got {problem}; correct it, or omit `id`"
         )
 
 
 def missing_labels_error(names: Sequence[str], fail: Fail) -> DatasetError:
-    """Build the error for a table without known labels; `names` are likely ones."""
-    which = f", {' or '.join(map(repr, names[:4]))}" if names else ""
+    """Build the error for a table whose label columns are unknown. `names` are likely ones."""
+    likely = f" (perhaps {' or '.join(map(repr, names[:4]))})" if names else ""
     return fail(
-        f"does not say which columns are labels{which}; give `labels`"
-        " (names, a pattern such as 'label_*', the number of last columns, a Mulan XML file or a second table)",
+        f"has no known label columns{likely}; pass `labels`: names, a pattern such as 'label_*', the number of label "
+        "columns at the end, a Mulan XML file or a second table",
     )

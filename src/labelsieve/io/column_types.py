@@ -1,4 +1,4 @@
-"""Infer what the cells of a column are: numbers, dates, categories, texts, tags, or nothing to learn from."""
+"""Infer the role of a column from its cells: number, date, category, text, tags, identifier or constant."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from labelsieve.io.spellings import (
     DASHES,
     MISSING,
     TAG_SEPARATORS,
+    clean_tags,
     read_booleans,
     read_dates,
     read_list,
     read_numbers,
     split_tags,
-    tags_of,
 )
 
-# If this share of the cells are numbers or dates, the others count as slips.
+# If at least this fraction of the cells are numbers or dates, the others count as invalid.
 _MIN_FRACTION = 0.9
-# Fewer texts may all differ and be categories nevertheless.
+# With fewer rows, unique values may still be categories.
 _MIN_IDENTIFIERS = 5
 _MAX_IDENTIFIER_LENGTH = 64
 _MAX_TAG_LENGTH = 40
-# Digits that begin with zeros are postal codes and article numbers.
+# Digits with leading zeros are codes, such as postal codes.
 _LEADING_ZERO = re.compile(r"^\s*0\d+\s*$", re.MULTILINE)
 _ID_NAME = re.compile(
     r"(?:^|[^a-z])(?:id|ids|uuid|guid|key|nr|no|number|identifier|index|row)$|^(?:id|uuid|guid|row|index)(?:[^a-z]|$)"
@@ -42,62 +42,62 @@ _ID_NAME = re.compile(
 
 @dataclass(frozen=True)
 class TypedColumn:
-    """A column with a role, and values that fit it.
+    """Column with a role and converted values.
 
-    Values are numbers with NaN (number, boolean), moments with NaT (date), tuples of texts (tags) or texts, with None
-    if missing.
+    Values are numbers with NaN (number, boolean), timestamps with NaT (date), or tuples of strings (tags) and
+    strings with None for missing values.
     """
 
     role: str
     values: np.ndarray
     note: str = ""
-    #: Separator of the tags of a text; None if a text is one tag, or a list.
+    #: Separator between tags. None if a cell is a single tag or a list.
     separator: str | None = None
-    #: Declared order of the categories.
+    #: Categories in their declared order.
     categories: tuple[str, ...] | None = None
 
     @property
     def n_missing(self) -> int:
-        """How many values are missing."""
+        """Number of missing values."""
         if self.values.dtype == object:
             return sum(value is None for value in self.values)
         return int((np.isnat if self.values.dtype.kind == "M" else np.isnan)(self.values).sum())
 
 
-def texts_of(cells: Any) -> list[Any]:
-    """Return cells of any kind as stripped texts, lists as tuples of texts, and None if missing."""
+def cell_strings(cells: Any) -> list[Any]:
+    """Convert cells of any type to stripped strings, lists to tuples of strings, and missing values to None."""
     dtype = cells.dtype
-    if hasattr(cells, "cat"):  # each category once: long texts would be copied for every row
+    if hasattr(cells, "cat"):  # convert each category only once
         texts = [*map(_cell_text, cells.cat.categories), None]
         return [texts[code] for code in cells.cat.codes]
     if dtype.kind in "iub" and isinstance(dtype, np.dtype):
         return [str(value) for value in cells.tolist()]
     if dtype.kind == "M" and isinstance(dtype, np.dtype):
-        moments = np.datetime_as_string(np.asarray(cells, "datetime64[s]"))
-        return [None if moment == "NaT" else moment for moment in moments.tolist()]
+        dates = np.datetime_as_string(np.asarray(cells, "datetime64[s]"))
+        return [None if date == "NaT" else date for date in dates.tolist()]
     return [_cell_text(value) for value in cells]
 
 
 def _cell_text(value: Any) -> Any:
-    """Return one cell as text, a tuple of texts or None."""
+    """Convert one cell to a string, a tuple of strings or None."""
     if isinstance(value, str):
         text = value.strip()
         return None if text.lower() in MISSING else text
     if isinstance(value, (list, tuple, np.ndarray)):
-        return tags_of(value)
+        return clean_tags(value)
     if isinstance(value, (set, frozenset)):
-        return tags_of(sorted(value, key=str))
+        return clean_tags(sorted(value, key=str))
     if isinstance(value, dict):
         return json.dumps(value, default=str)
     if isinstance(value, bytes):
         return _cell_text(value.decode("utf-8", errors="replace"))
-    if isinstance(value, date):  # datetimes and pandas' timestamps are dates too
+    if isinstance(value, date):  # includes datetimes and timestamps of pandas
         return _cell_text(value.isoformat())
     if isinstance(value, timedelta):
         return _cell_text(str(value.total_seconds()))
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
-    return _cell_text(str(value))  # numbers, and the missing values of Python, NumPy and pandas
+    return _cell_text(str(value))  # also converts missing values of Python, NumPy and pandas to None
 
 
 def infer_column_type(
@@ -111,21 +111,21 @@ def infer_column_type(
 ) -> TypedColumn:
     """Infer the role of a column, or convert it to a given one.
 
-    `is_european` says that commas in numbers are rather decimal, and that days stand before months.
+    With `is_european`, ambiguous commas are decimal commas, and ambiguous dates start with the day.
     """
     if role is None and cells.dtype.kind == "f" and isinstance(cells.dtype, np.dtype):
         return _number_column(np.asarray(cells, dtype=np.float64), name)
     numbers = plain_numbers(cells) if role is None else None
     if numbers is not None and numbers.min() < numbers.max():
         found = _number_column(numbers, name)
-        return replace(found, values=_object_array(texts_of(cells))) if found.role == "id" else found
-    column = _Column(texts_of(cells), name, separator, is_european)
+        return replace(found, values=_object_array(cell_strings(cells))) if found.role == "id" else found
+    column = _Column(cell_strings(cells), name, separator, is_european)
     return column.infer() if role is None else column.convert(role, fail)
 
 
 def plain_numbers(cells: Any) -> np.ndarray | None:
-    """Convert cells that are all numbers as Python writes them; None if one of them is anything else."""
-    if cells.dtype.kind in "buif" and not isinstance(cells.dtype, np.dtype):  # pandas' own dtypes
+    """Convert cells to numbers. Return None unless all are numbers in Python's notation."""
+    if cells.dtype.kind in "buif" and not isinstance(cells.dtype, np.dtype):  # extension types of pandas
         return None if cells.isna().any() else cells.to_numpy(dtype=np.float64)
     if cells.dtype.kind in "buif":
         return np.asarray(cells, dtype=np.float64)
@@ -143,9 +143,9 @@ def plain_numbers(cells: Any) -> np.ndarray | None:
 
 
 def _number_column(values: np.ndarray, name: str) -> TypedColumn:
-    """Infer the role of numbers, of which some may be missing."""
+    """Infer the role of a column of numbers and missing values."""
     infinite = np.isinf(values)
-    note = f"{int(infinite.sum())} infinite values count as missing" if infinite.any() else ""
+    note = f"{int(infinite.sum())} infinite values treated as missing" if infinite.any() else ""
     values = np.where(infinite, np.nan, values)
     present = values[~np.isnan(values)]
     if not present.size:
@@ -154,21 +154,21 @@ def _number_column(values: np.ndarray, name: str) -> TypedColumn:
     if present.min() == present.max():
         if is_complete:
             return TypedColumn("constant", values, f"always {present[0]:.15g}")
-        return TypedColumn("boolean", np.where(np.isnan(values), 0.0, 1.0), f"{present[0]:.15g} or nothing")
+        return TypedColumn("boolean", np.where(np.isnan(values), 0.0, 1.0), f"{present[0]:.15g} or missing")
     if is_binary(present):
         return TypedColumn("boolean", values, note)
     is_whole = (present == np.floor(present)).all()
     if is_whole and is_complete and len(values) >= _MIN_IDENTIFIERS:
         is_count = (np.diff(values) == 1).all()
         if is_count or (_is_id_name(name) and len(np.unique(values)) == len(values)):
-            return TypedColumn("id", _number_texts(values), "another number in every row")
+            return TypedColumn("id", _format_numbers(values), "a different number in every row")
     if is_whole and _is_id_name(name):
-        return TypedColumn("category", _number_texts(values), "numbers that name something")
+        return TypedColumn("category", _format_numbers(values), "numeric identifiers that repeat")
     return TypedColumn("number", values, note)
 
 
 def _is_id_name(name: str) -> bool:
-    """Return whether a name is that of an identifier, such as ticket_id or ticketId.
+    """Return True for the name of an identifier, such as ticket_id or ticketId.
 
     Examples
     --------
@@ -180,41 +180,38 @@ def _is_id_name(name: str) -> bool:
 
 
 class _Column:
-    """The texts of one column, counted."""
+    """Cells of one column with their counts."""
 
     def __init__(self, texts: list[Any], name: str, separator: str | None, is_european: bool) -> None:
         self.texts, self.name, self.separator = texts, name, separator
         self.is_european = is_european
+        self.strings = _object_array(texts)
         self.counts: Counter[Any] = Counter(text for text in texts if text is not None)
         self.n_present = self.counts.total()
-        #: The counted cells that are not lists.
+        #: Counts of the cells that are not lists.
         self.words: dict[str, int] = {text: n for text, n in self.counts.items() if isinstance(text, str)}
 
     def infer(self) -> TypedColumn:
-        """Return the column in the role that the cells suggest."""
+        """Convert the column to the role that its cells suggest."""
         if not self.counts:
-            return TypedColumn("constant", _object_array(self.texts), "all values are missing")
+            return TypedColumn("constant", self.strings, "all values are missing")
         if len(self.counts) == 1 and self.n_present == len(self.texts):
-            return TypedColumn(
-                "constant", _object_array(self.texts), f"always {_shorten(next(iter(self.counts)))}"
-            )
+            return TypedColumn("constant", self.strings, f"always {_shorten(next(iter(self.counts)))}")
         if len(self.words) < len(self.counts) or self._holds_lists():
             return self._as_tags()
         truth, _ = self._read("boolean")
         if truth:
             return self._typed("boolean", truth)
         if len(self.words) == 1:
-            return TypedColumn(
-                "category", _object_array(self.texts), f"{_shorten(next(iter(self.words)))} or nothing"
-            )
+            return TypedColumn("category", self.strings, f"{_shorten(next(iter(self.words)))} or missing")
         if any(map(_LEADING_ZERO.fullmatch, self.words)):
-            return replace(self._as_words(), note="digits with leading zeros are not numbers")
+            return replace(self._as_words(), note="digits with leading zeros treated as text")
         numbers, note = self._read("number")
         has_dashes = bool(numbers) and self.words.keys() - numbers.keys() <= DASHES
         if has_dashes or self._fraction(numbers) >= _MIN_FRACTION:
             column = self._typed("number", numbers, note)
             found = _number_column(column.values, self.name)
-            values = _object_array(self.texts) if found.role == "id" else found.values  # as they are written
+            values = self.strings if found.role == "id" else found.values  # keep identifiers as written
             return TypedColumn(found.role, values, "; ".join(filter(None, (column.note, found.note))))
         dates, note = self._read("date")
         if self._fraction(dates) >= _MIN_FRACTION:
@@ -222,7 +219,7 @@ class _Column:
         return self._as_words() if self._find_tag_separator() is None else self._as_tags()
 
     def convert(self, role: str, fail: Fail) -> TypedColumn:
-        """Return the column in a given role."""
+        """Convert the column to a given role."""
         if role == "tags":
             return self._as_tags()
         if role not in ("number", "date", "boolean"):
@@ -230,10 +227,10 @@ class _Column:
             return TypedColumn(role, _object_array(plain))
         meaning, note = self._read(role)
         if not meaning:
-            first = _shorten(next(iter(self.counts))) if self.counts else "nothing"
-            kind = "yes and no, true and false or 1 and 0" if role == "boolean" else f"a {role}"
+            first = _shorten(next(iter(self.counts))) if self.counts else "no values"
+            kind = "yes and no, true and false or 1 and 0" if role == "boolean" else f"{role}s"
             raise fail(
-                f"column {self.name!r} must hold {kind} to be a {role}, got {first}; read it with "
+                f"column {self.name!r} must contain {kind} for the role {role!r}, got {first}; read it with "
                 f"`roles={ {self.name: 'category'} }`"
             )
         column = self._typed(role, meaning, note)
@@ -242,7 +239,7 @@ class _Column:
         return column
 
     def _read(self, role: str) -> tuple[dict[str, Any], str]:
-        """Return what the words mean as numbers, dates or truth values, and a note about their spelling."""
+        """Parse the words as numbers, dates or booleans. Return the values and a note about their format."""
         if role == "number":
             return read_numbers(self.words, commas_are_decimal=self.is_european)
         if role == "date":
@@ -250,24 +247,24 @@ class _Column:
         return read_booleans(self.words), ""
 
     def _fraction(self, meaning: dict[str, Any]) -> float:
-        """Return the share of the cells that have a meaning."""
+        """Return the fraction of the cells that were parsed."""
         return sum(self.words[text] for text in meaning) / self.n_present
 
     def _typed(self, role: str, meaning: dict[str, Any], note: str = "") -> TypedColumn:
-        """Return a column of numbers or dates, with a note about cells without a meaning."""
+        """Build a column of numbers, dates or booleans, with a note about invalid cells."""
         missing, dtype = (
             (np.datetime64("NaT", "s"), "datetime64[s]") if role == "date" else (np.nan, "float64")
         )
         values = np.array([meaning.get(text, missing) for text in self.texts], dtype)
-        odd = {text: count for text, count in self.counts.items() if text not in meaning}
-        slips = ""
-        if odd:
-            example = _shorten(next(iter(odd)))
-            slips = f"{sum(odd.values())} cells that are not a {role} ({example}) count as missing"
-        return TypedColumn(role, values, "; ".join(filter(None, (note, slips))))
+        invalid = {text: count for text, count in self.counts.items() if text not in meaning}
+        invalid_note = ""
+        if invalid:
+            example = _shorten(next(iter(invalid)))
+            invalid_note = f"{sum(invalid.values())} invalid cells ({example}) treated as missing"
+        return TypedColumn(role, values, "; ".join(filter(None, (note, invalid_note))))
 
     def _as_tags(self) -> TypedColumn:
-        """Return tuples of tags."""
+        """Convert the cells to tuples of tags."""
         separator = self.separator or self._find_tag_separator()
         if separator is None:
             separator = next(
@@ -281,14 +278,14 @@ class _Column:
         return TypedColumn("tags", values, f"split by {separator!r}" if is_split else "", separator)
 
     def _holds_lists(self) -> bool:
-        """Return whether nearly all cells are written as lists."""
+        """Return True if nearly all cells are written as lists."""
         least = _MIN_FRACTION * len(self.words)
         if sum(text[0] in "[({" for text in self.words) < least:
             return False
         return sum(read_list(text) is not None for text in self.words) >= least
 
     def _find_tag_separator(self) -> str | None:
-        """Return the separator that gives short texts which come again and again in other combinations."""
+        """Return the first separator that splits the cells into short tags which repeat."""
         for separator in TAG_SEPARATORS:
             split = [count for text, count in self.words.items() if separator in text]
             if len(split) < 2 or sum(split) < 0.05 * self.n_present:
@@ -305,8 +302,7 @@ class _Column:
         return None
 
     def _as_words(self) -> TypedColumn:
-        """Return texts that name rows, are free or are categories."""
-        values = _object_array(self.texts)
+        """Convert the cells to identifiers, free text or categories."""
         n_different = len(self.words)
         n_words = sum(len(text.split()) for text in self.words) / n_different
         length = sum(map(len, self.words)) / n_different
@@ -315,25 +311,25 @@ class _Column:
             and max(map(len, self.words)) <= _MAX_IDENTIFIER_LENGTH
             and (_is_id_name(self.name) or n_words < 1.2)
         ):
-            return TypedColumn("id", values, "another text in every row")
+            return TypedColumn("id", self.strings, "a different text in every row")
         if n_different >= _MIN_IDENTIFIERS and (
             length >= 60
             or (n_words >= 3 and 2 * n_different > self.n_present)
             or n_different > 0.8 * self.n_present
         ):
-            return TypedColumn("text", values)
-        return TypedColumn("category", values)
+            return TypedColumn("text", self.strings)
+        return TypedColumn("category", self.strings)
 
 
 def _object_array(cells: Sequence[Any]) -> np.ndarray:
-    """Return an array of objects, which may be tuples."""
+    """Convert cells, which may be tuples, to an array of objects."""
     values = np.empty(len(cells), dtype=object)
     values[:] = cells
     return values
 
 
-def _number_texts(numbers: np.ndarray) -> np.ndarray:
-    """Return numbers as texts."""
+def _format_numbers(numbers: np.ndarray) -> np.ndarray:
+    """Convert numbers to strings, and NaN to None."""
     return _object_array([None if number != number else f"{number:.15g}" for number in numbers])
 
 

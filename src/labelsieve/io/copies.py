@@ -1,4 +1,4 @@
-"""Copies of a user's table with fewer columns or labels, written the way the table was written."""
+"""Copy a table without some of its columns or labels, and keep the format of everything else."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from typing import IO, Any
 
 import numpy as np
 
-from labelsieve.io.column_types import texts_of
+from labelsieve.io.column_types import cell_strings
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import (
     decode_table,
+    detect_separator,
     is_blank,
     json_objects,
     open_workbook,
-    separator_of,
     sheet_rows,
     table_format,
 )
-from labelsieve.io.spellings import MISSING, boolean_value, items_of
+from labelsieve.io.spellings import MISSING, boolean_value, parse_list
 from labelsieve.io.tables import Origin
 from labelsieve.io.writing import replacing, write
 
 __all__ = ["can_copy", "write_corrected", "write_selected"]
 
-#: New cells, by row and position of the column.
+#: New cells by row and column position.
 Changes = Mapping[tuple[int, int], Any]
 
 
 def can_copy(source: Path, target: Path) -> bool:
-    """Return whether a table can be copied as it is written: both files must have the same format."""
+    """Return True if both files have the same table format, so that cells can be copied as written."""
     kind = table_format(source)
     return kind is not None and kind == table_format(target)
 
 
 def write_selected(dataset: Dataset, columns: Sequence[int], path: Path) -> bool:
-    """Write the chosen columns with labels and names of the rows; return whether they are the user's columns.
+    """Write the chosen columns with labels and row names. Return False if a table had to be written as features.
 
-    In the format of the table every cell is copied as it is written. Any table can become CSV. Other formats, and data
-    that are not a table, are written as features.
+    In the format of the table, every cell is copied as written. Any table can be written as CSV. For other
+    formats, and for data that are not a table, the encoded features are written.
     """
     origin: Origin | None = dataset._origin
     named = [position for position, column in enumerate(dataset.columns) if column.role in ("id", "label")]
@@ -67,7 +67,7 @@ def write_selected(dataset: Dataset, columns: Sequence[int], path: Path) -> bool
 
 
 def _write_frame(dataset: Dataset, columns: Sequence[int], path: Path) -> None:
-    """Write columns of a table of another format as CSV, lists as JSON."""
+    """Write columns of any table as CSV, with lists as JSON."""
     assert dataset.frame is not None
     lists = (list, tuple, dict, np.ndarray)
     frame = dataset.frame.iloc[:, columns]
@@ -79,7 +79,7 @@ def _write_frame(dataset: Dataset, columns: Sequence[int], path: Path) -> None:
                 position,
                 [json.dumps(cell, default=str) if isinstance(cell, lists) else cell for cell in plain],
             )
-    separator = separator_of("", path.suffix.lower())
+    separator = detect_separator("", path.suffix.lower())
     with replacing(path) as stream:
         stream.write(frame.to_csv(index=False, sep=separator, lineterminator="\n").encode())
 
@@ -115,7 +115,7 @@ def write_corrected(
 
 def _cell_that_says(cells: Any, truth: bool) -> Any:
     """Return how a column spells yes or no; None for a no, and "1" for a yes, that it never spells."""
-    said = (boolean_value(text) if text is not None else None for text in texts_of(cells))
+    said = (boolean_value(text) if text is not None else None for text in cell_strings(cells))
     found = (cell for cell, value in zip(cells, said, strict=True) if value is truth)
     return next(found, "1" if truth else None)
 
@@ -142,10 +142,10 @@ def _add_tags(cell: Any, tags: list[Any], separator: str | None, cells: Any) -> 
         filled = next((other for other in cells if not _is_empty(other)), "")
         if isinstance(filled, (list, tuple, set, frozenset, np.ndarray)):
             return [*tags]
-        if isinstance(filled, str) and (found := items_of(filled)) is not None:
+        if isinstance(filled, str) and (found := parse_list(filled)) is not None:
             return found[1](tags)
         return (separator or ";").join(map(str, tags))
-    if isinstance(cell, str) and (found := items_of(cell)) is not None:
+    if isinstance(cell, str) and (found := parse_list(cell)) is not None:
         return found[1]([*found[0], *tags])
     separator = separator or ";"
     gap = " " if f"{separator} " in str(cell) else ""
@@ -153,7 +153,7 @@ def _add_tags(cell: Any, tags: list[Any], separator: str | None, cells: Any) -> 
 
 
 def _remove_tags(cell: Any, tags: set[Any], separator: str | None) -> Any:
-    """Return a cell of tags without some of them, written as before.
+    """Remove tags from a cell, and keep its notation.
 
     Examples
     --------
@@ -165,26 +165,28 @@ def _remove_tags(cell: Any, tags: set[Any], separator: str | None) -> Any:
     write_items: Callable[[list[Any]], Any]
     if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
         items, write_items = [*cell], list
-    elif not isinstance(cell, str):  # a number, which is one tag
+    elif not isinstance(cell, str):  # a number is a single tag
         items, write_items = [cell], lambda _: None
-    elif (found := items_of(cell)) is not None:
+    elif (found := parse_list(cell)) is not None:
         items, write_items = found
     else:
         items, write_items = cell.split(separator) if separator else [cell], (separator or "").join
     texts = [str(item).strip() for item in items]
     if not tags.issubset(texts):
         raise DatasetError(
-            f"the cell {str(cell)[:80]!r} must hold the tags {', '.join(sorted(tags))[:80]!r} to be removed, and is "
-            "written so that they are not found; remove them by hand."
+            f"the cell {str(cell)[:80]!r} must contain the tags {', '.join(sorted(tags))[:80]!r} in a notation that "
+            "can be edited; remove them by hand."
         )
     return write_items([item for item, text in zip(items, texts, strict=True) if text not in tags])
 
 
 def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes) -> str | None:
-    """Copy columns of a file to another of the same format, with some cells changed; return a note if there is one."""
+    """Copy columns to a file of the same format, and change some cells. Return a note if the copy is incomplete."""
     is_whole = len(positions) == len(origin.table.names)
     if path.suffix.lower() == ".xlsm" and not (is_whole and origin.source.ending == ".xlsm"):
-        raise DatasetError(f"{path}: a workbook with macros can only be copied as a whole; write .xlsx.")
+        raise DatasetError(
+            f"{path}: columns of a workbook with macros cannot be selected; write .xlsx instead."
+        )
     copiers: dict[str, Callable[..., str | None]] = {
         "delimited": _copy_text, "json": _copy_json, "excel": _copy_workbook, "parquet": _copy_parquet,
     }  # fmt: skip
@@ -193,7 +195,7 @@ def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes
 
 
 def _copy_text(origin: Origin, positions: Sequence[int], stream: IO[bytes], changes: Changes) -> None:
-    """Copy fields with their quotes and line ends; only changed fields are written again."""
+    """Copy fields with their quotes and line endings."""
     text, encoding, mark = decode_table(origin.source)
     separator = origin.table.separator
     field = re.compile(
@@ -209,7 +211,7 @@ def _copy_text(origin: Origin, positions: Sequence[int], stream: IO[bytes], chan
             assert found is not None  # a field may be empty
             fields.append(found["field"])
             end, at = found["end"], found.end()
-        # A field "" is blank, too.
+        # A quoted empty field is blank too.
         if is_blank([field[1:-1] if field.startswith('"') else field for field in fields]):
             pieces.append("".join(fields) + end)
             continue
@@ -222,7 +224,7 @@ def _copy_text(origin: Origin, positions: Sequence[int], stream: IO[bytes], chan
 
 
 def _csv_field(cell: Any, old: str, separator: str) -> str:
-    """Return a cell as a field, quoted if the old one was or if it has to be."""
+    """Format a cell, with quotes if the old field had them or the new one needs them."""
     text = "" if cell is None else str(cell)
     if old.startswith('"') or any(letter in text for letter in f'{separator}"\r\n'):
         return '"' + text.replace('"', '""') + '"'
@@ -230,7 +232,7 @@ def _csv_field(cell: Any, old: str, separator: str) -> str:
 
 
 def _copy_json(origin: Origin, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
-    """Copy the text with its brackets and indentation; members of other columns are left out."""
+    """Copy members of JSON objects with brackets and indentation."""
     text, encoding, mark = decode_table(origin.source)
     objects = list(json_objects(text))
     names = list(dict.fromkeys(member.name for _, members, _ in objects for member in members))
@@ -259,7 +261,7 @@ def _copy_json(origin: Origin, positions: list[int], stream: IO[bytes], changes:
 
 
 def _json_value(old: str, value: Any) -> str:
-    r"""Return a value as JSON with the spaces, line breaks and escapes of an old one.
+    r"""Format a value as JSON with the spaces, line breaks and escapes of an old one.
 
     Examples
     --------
@@ -271,13 +273,13 @@ def _json_value(old: str, value: Any) -> str:
         return json.dumps(value, ensure_ascii=is_ascii)
     first = len(old) - len(old[1:].lstrip())
     _, end = json.JSONDecoder().raw_decode(old, first)
-    gap = re.match(r"\s*,\s*|", old[end:])[0]  # type: ignore[index]  # it may be empty
+    gap = re.match(r"\s*,\s*|", old[end:])[0]  # type: ignore[index]  # the pattern matches an empty string
     last = len(old[:-1].rstrip())
     return old[:first] + gap.join(json.dumps(item, ensure_ascii=is_ascii) for item in value) + old[last:]
 
 
 def _copy_workbook(origin: Origin, positions: list[int], stream: IO[bytes], changes: Changes) -> str | None:
-    """Change cells of a workbook in place; a selection of columns is copied to a new sheet, formulas as values."""
+    """Copy a workbook with changed cells, or selected columns to a new sheet with values instead of formulas."""
     import openpyxl
 
     source = origin.source
@@ -291,10 +293,14 @@ def _copy_workbook(origin: Origin, positions: list[int], stream: IO[bytes], chan
         for (row, position), value in changes.items():
             cell = sheet.cell(row=numbers[row + 1], column=position + 1, value=value)
             if isinstance(value, str):
-                cell.data_type = "s"  # a text that begins with '=' stays a text
+                cell.data_type = "s"  # text that starts with '=' must not become a formula
         book.save(stream)
         has_formulas = any(cell.data_type == "f" for row in sheet.iter_rows() for cell in row)
-        return "formulas have no values until a spreadsheet program saves the copy" if has_formulas else None
+        return (
+            "open and save the copy in a spreadsheet program to compute its formulas"
+            if has_formulas
+            else None
+        )
     new = openpyxl.Workbook()
     copy = new.active
     copy.title = sheet.title
@@ -310,7 +316,7 @@ def _copy_workbook(origin: Origin, positions: list[int], stream: IO[bytes], chan
 
 
 def _copy_parquet(origin: Origin, positions: list[int], stream: IO[bytes], changes: Changes) -> None:
-    """Copy columns with their types and compression; of a selection, what pandas noted about all is left out."""
+    """Copy columns with their types and compression. A subset loses the metadata of pandas, which lists all columns."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -1,4 +1,4 @@
-"""`Dataset`: features, labels and the columns they come from, in one container from file to method."""
+"""Container for features, labels and the columns they come from."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ from labelsieve._text import html_table
 from labelsieve.io.description import DatasetDescription, describe
 from labelsieve.io.errors import DatasetError
 
-# Control characters, lone surrogates and two code points that are not characters.
+# Control characters, lone surrogates and two noncharacters.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-# Labels listed in a notebook.
+# Maximum number of labels in the notebook view.
 _LABELS_SHOWN = 10
-# Longer cells are cut.
 _MAX_CELL_LENGTH = 60
-# Larger numbers are shown without decimals.
-_NO_DECIMALS_FROM = 1e4
 
 
 class Column(NamedTuple):
@@ -37,15 +34,15 @@ class Column(NamedTuple):
     Attributes
     ----------
     name : str
-        Its name.
+        Name of the column.
     role : {"id", "date", "number", "category", "boolean", "text", "tags", "constant", "label", "ignored"}
         How the column is used.
     n_missing : int
         Number of missing values.
     note : str
-        A remark for the reader, or "".
+        Remark about the column, or "".
     features : tuple of int
-        Columns of `Dataset.X` that are made from it. Empty for labels and for columns that are left out.
+        Columns of `Dataset.X` that encode this column. Empty for labels and for columns that are left out.
 
     Examples
     --------
@@ -67,18 +64,18 @@ class Column(NamedTuple):
 class Dataset:
     """Features with true labels, candidate labels or both, and the columns they come from.
 
-    The constructor checks everything once: features are finite, labels are 0/1, and names are unique and fit the
+    The constructor checks that features are finite, that labels are 0/1, and that names are unique and match the
     shapes.
 
     Parameters
     ----------
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Finite numbers. Kept as a float64 array, or as a CSR array if sparse. A dask array stays one, and its values,
-        like those of the labels, are checked when they are read.
+        Finite numbers, stored as a float64 array, or as a CSR array if sparse. Dask arrays stay lazy, and their
+        values are checked when they are read.
     Y : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
-        True labels, 0 or 1. Kept as a uint8 array, or as a CSR array if sparse. None if unknown.
+        True labels, 0 or 1, stored as a uint8 array, or as a CSR array if sparse. None if unknown.
     Y_candidates : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
-        Candidate labels, 0 or 1. None if the labels carry no noise.
+        Candidate labels, 0 or 1. None if there are only true labels.
     feature_names : iterable of str or None, default=None
         One name per column of `X`. None gives ``x0, x1, ...``.
     label_names : iterable of str or None, default=None
@@ -90,28 +87,28 @@ class Dataset:
     nominal : iterable of str, default=()
         Names of the features whose values are category codes (0, 1, 2, ...).
     columns : sequence of Column or None, default=None
-        Every column of the table the data come from. None gives one column per feature.
+        Columns of the original table. None gives one column per feature.
     column_of : array-like of int of shape (n_features,) or None, default=None
-        Position in `columns` of the column each feature is made from; it never falls.
+        Position in `columns` of the column that each feature encodes, in ascending order.
     label_column_of : array-like of int of shape (n_labels,) or None, default=None
-        Position in `columns` of the column of each label; -1 if the labels are not columns.
+        Position in `columns` of the column of each label, or -1 for labels from elsewhere.
     row_ids : sequence or None, default=None
         Names of the rows. None numbers them from 0.
     id_column : str or None, default=None
-        The column that holds `row_ids`.
+        Name of the column that contains `row_ids`.
     frame : DataFrame or None, default=None
-        The cells as written.
+        Cells as written in the table.
     values : DataFrame or None, default=None
-        The cells of all columns but labels as understood: numbers, dates, texts and tuples of tags.
+        Parsed cells of all columns except labels: numbers, dates, strings and tuples of tags.
     notes : tuple of str, default=()
         Remarks about the table as a whole.
     checksum : str, default=""
-        SHA-256 of the file, or of each of several.
+        SHA-256 checksums of the files, separated by commas.
 
     Raises
     ------
     DatasetError
-        The parts do not fit together or hold values that no method can use.
+        The shapes do not match, or the values are invalid.
 
     Examples
     --------
@@ -126,7 +123,7 @@ class Dataset:
     X: np.ndarray | sp.csr_array
     Y: np.ndarray | sp.csr_array | None = None
     Y_candidates: np.ndarray | sp.csr_array | None = None
-    # None stands for a default that __post_init__ fills in.
+    # __post_init__ replaces None with the default.
     feature_names: tuple[str, ...] = None  # type: ignore[assignment]
     label_names: tuple[str, ...] = None  # type: ignore[assignment]
     name: str = ""
@@ -141,7 +138,7 @@ class Dataset:
     values: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
     checksum: str = ""
-    #: How the file is written, which a copy of it needs.
+    #: Format of the file, needed to copy it.
     _origin: Any = None
 
     def __post_init__(self) -> None:
@@ -151,24 +148,24 @@ class Dataset:
         given = [labels for labels in (Y, candidates) if labels is not None]
         if not given:
             raise DatasetError(
-                "a Dataset needs Y, Y_candidates or both, got neither; pass at least one label matrix."
+                "Dataset must have Y, Y_candidates or both, got neither; pass at least one label matrix."
             )
         if len({is_lazy(matrix) for matrix in (X, *given)}) > 1:
             raise DatasetError(
-                "X and its labels must all be dask arrays or none, got both; convert the others."
+                "X and the labels must be all dask arrays or all in memory, got both; convert one kind."
             )
         for labels in given:
             if labels.shape != (X.shape[0], given[0].shape[1]):
                 raise DatasetError(
-                    f"label matrices must be {X.shape[0]} samples x {given[0].shape[1]} labels like X and Y, "
-                    f"got shape {labels.shape!r}; transpose it or drop the surplus rows."
+                    f"label matrices must have shape {(X.shape[0], given[0].shape[1])!r} to match X and Y, "
+                    f"got {labels.shape!r}; transpose them or drop the extra rows."
                 )
         features = _check_names(self.feature_names, "x", X.shape[1], "feature")
         label_names = _check_names(self.label_names, "label", given[0].shape[1], "label")
         name, times = Counter((*features, *label_names)).most_common(1)[0]
         if times > 1:
             raise DatasetError(
-                f"feature and label names must all differ, got {name!r} {times} times; rename one."
+                f"feature and label names must be unique, got {name!r} {times} times; rename duplicates."
             )
         nominal = tuple(self.nominal)
         _check_nominal(X, features, nominal)
@@ -184,11 +181,11 @@ class Dataset:
             label_column_of = np.full(len(label_names), -1)
         if np.shape(column_of) != (len(features),) or np.shape(label_column_of) != (len(label_names),):
             raise DatasetError(
-                "column_of and label_column_of must name a column for every feature and label; pass them with columns."
+                "column_of and label_column_of must have one entry per feature and label; pass them with columns."
             )
         row_ids = range(X.shape[0]) if self.row_ids is None else self.row_ids
         if len(row_ids) != X.shape[0]:
-            raise DatasetError(f"row_ids must name each of the {X.shape[0]} rows, got {len(row_ids)} names.")
+            raise DatasetError(f"row_ids must have {X.shape[0]} entries, one per row, got {len(row_ids)}.")
         checked: dict[str, Any] = {
             "X": X,
             "Y": Y,
@@ -207,7 +204,7 @@ class Dataset:
 
     @property
     def candidates(self) -> np.ndarray | sp.csr_array:
-        """The labels to fit on: `Y_candidates` if there are any, otherwise `Y`."""
+        """Labels to fit on: `Y_candidates` if available, otherwise `Y`."""
         labels = self.Y if self.Y_candidates is None else self.Y_candidates
         assert labels is not None  # the constructor rejects a dataset without labels
         return labels
@@ -229,7 +226,7 @@ class Dataset:
 
     @property
     def is_table(self) -> bool:
-        """Whether the data were read from a table whose columns may hold anything."""
+        """True if the data were read from a table with columns of any type."""
         return self.frame is not None
 
     def account(self) -> list[dict[str, Any]]:
@@ -246,14 +243,14 @@ class Dataset:
         ]
 
     def summary(self) -> str:
-        """Return in one line how many columns have which role."""
+        """Summarize the number of columns per role in one line."""
         roles = Counter(column.role for column in self.columns)
         n_missing = sum(column.n_missing for column in self.columns)
         missing = f"; {n_missing} missing values" if n_missing else ""
         return ", ".join(f"{count} {role}" for role, count in roles.items()) + missing
 
     def cell(self, row: int, column: int) -> str:
-        """Return one cell of the table as short text; `column` is a position in `columns`."""
+        """Format one cell of the table as short text. `column` is a position in `columns`."""
         found = self.columns[column]
         if self.values is None or self.frame is None:
             return show_value(self.X[row, found.features[0]])
@@ -262,20 +259,20 @@ class Dataset:
         return show_value(cells[found.name].iat[row])
 
     def describe(self) -> DatasetDescription:
-        """Return size, label statistics and oddities; print the result or take its fields.
+        """Compute the size, label statistics, and constant and duplicate features.
 
         Returns
         -------
         DatasetDescription
-            The figures are about `Y` if the true labels are known, else about `Y_candidates`.
+            Statistics of `Y` if the true labels are known, otherwise of `Y_candidates`. Print it, or use its fields.
         """
         self._require_rows("a description")
         return describe(self)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return one frame: features, ``label:NAME`` and ``candidate:NAME`` columns.
+        """Convert to a DataFrame with features, ``label:NAME`` and ``candidate:NAME`` columns.
 
-        Sparse features become sparse columns, nominal features become categorical ones.
+        Sparse features become sparse columns, and nominal features become categorical columns.
         """
         self._require_rows("a frame")
         parts: list[pd.DataFrame] = []
@@ -295,11 +292,11 @@ class Dataset:
 
     @property
     def is_lazy(self) -> bool:
-        """Whether the rows are read in blocks when they are used, so that `X` and the labels are dask arrays."""
+        """True if `X` and the labels are dask arrays, whose rows are read in blocks."""
         return is_lazy(self.X)
 
     def _require_rows(self, what: str) -> None:
-        """Raise if the rows are read in blocks."""
+        """Raise for a lazy dataset."""
         if self.is_lazy:
             raise DatasetError(
                 f"{self.source or self.name}: {what} needs all rows in memory; read the file without `chunks`."
@@ -322,7 +319,7 @@ class Dataset:
         )
 
     def _repr_html_(self) -> str:
-        if self.is_lazy:  # showing a dataset must not read the file
+        if self.is_lazy:  # the notebook view must not read the file
             return html_table(repr(self), ("label",), [(name,) for name in self.label_names[:_LABELS_SHOWN]])
         kinds = [
             (kind, np.asarray(labels.sum(axis=0, dtype=np.int64)).ravel())
@@ -344,19 +341,19 @@ class Dataset:
 
 
 def known_wrong(dataset: Dataset, rows: np.ndarray, labels: np.ndarray) -> np.ndarray | None:
-    """Return which candidates are wrong; None if the true labels are not known."""
+    """Return a mask of the wrong candidates, or None if the true labels are unknown."""
     if dataset.Y is None or dataset.Y_candidates is None:
         return None
     return entries(dataset.Y, rows, labels) == 0
 
 
 def show_value(value: Any) -> str:
-    r"""Return a cell in few letters.
+    r"""Format a cell as short text.
 
     Examples
     --------
-    >>> [show_value(value) for value in (3.0, 0.123456, 12345.6, None, float("nan"), True, "two\n lines")]
-    ['3', '0.123', '12,346', 'missing', 'missing', 'yes', 'two lines']
+    >>> [show_value(value) for value in (3.0, 0.123456, 2010, 12345.6, None, float("nan"), True, "two\n lines")]
+    ['3', '0.123', '2010', '12,346', 'missing', 'missing', 'yes', 'two lines']
     """
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
@@ -364,7 +361,9 @@ def show_value(value: Any) -> str:
         number = float(value)
         if math.isnan(number):
             return "missing"
-        return f"{number:,.0f}" if abs(number) >= _NO_DECIMALS_FROM else f"{number:.3g}"
+        if 100 <= abs(number) < 1e15:
+            return f"{number:.0f}" if abs(number) < 1e4 else f"{number:,.0f}"
+        return f"{number:.3g}"
     text = "missing" if value is None else " ".join(str(value).split())
     if text in {"NaT", "<NA>", "nan"}:
         return "missing"
@@ -372,33 +371,33 @@ def show_value(value: Any) -> str:
 
 
 def _check_features(X: Any) -> Matrix:
-    """Return X as a finite float64 array or canonical CSR array."""
+    """Convert X to a finite float64 array or canonical CSR array, or raise."""
     if is_lazy(X):
         return _check_lazy(X, "X")
     try:
-        check_structure(X, "X")  # following wrong indices would end the process
+        check_structure(X, "X")  # invalid indices would crash the process
         X = check_array(X, accept_sparse="csr", dtype=np.float64, input_name="X")
     except (TypeError, ValueError) as error:
         reason = str(error).partition("\n")[0].removesuffix(".")
         raise DatasetError(
-            f"X must hold finite numbers of at least one sample and feature ({reason}); encode text, and fill in "
+            f"X must contain finite numbers, with at least one sample and feature ({reason}); encode text, and fill in "
             "missing values or read the file with `missing='mean'` or `missing='zero'`."
         ) from None
     return _canonicalize(X)
 
 
 def _check_lazy(matrix: Any, role: str) -> Any:
-    """Check that the sizes of a dask array are known; its values are checked when they are read."""
+    """Return a dask array, or raise if its sizes are unknown."""
     if matrix.ndim != 2 or any(size != size for size in (*matrix.shape, *matrix.chunks[0])):
         raise DatasetError(
-            f"{role} must be a dask array of rows and columns of known numbers, got shape {matrix.shape!r}; call its "
+            f"{role} must be a two-dimensional dask array of known size, got shape {matrix.shape!r}; call "
             "compute_chunk_sizes()."
         )
     return matrix
 
 
 def _check_labels(Y: Any, role: str) -> Matrix:
-    """Return Y as a 0/1 uint8 array or CSR array."""
+    """Convert Y to a 0/1 uint8 array or CSR array, or raise."""
     if is_lazy(Y):
         return _check_lazy(Y, role)
     try:
@@ -408,19 +407,21 @@ def _check_labels(Y: Any, role: str) -> Matrix:
             raise ValueError("other values")
     except (TypeError, ValueError) as error:
         raise DatasetError(
-            f"{role} must hold 0 and 1 only, got {error}; map them first, e.g. Y > 0 for -1 and +1."
+            f"{role} must contain only 0 and 1, got {error}; map the values first, e.g. Y > 0 for -1 and +1."
         ) from None
     if Y.ndim != 2 or Y.shape[1] == 0:
-        raise DatasetError(f"{role} must be samples x labels with at least one label, got shape {Y.shape!r}.")
+        raise DatasetError(
+            f"{role} must have shape (n_samples, n_labels) with at least one label, got {Y.shape!r}."
+        )
     return _canonicalize(Y.astype(np.uint8))
 
 
 def _canonicalize(matrix: Any) -> Any:
-    """Sort indices of a sparse matrix, remove duplicates and stored zeros, and use 32-bit indices for liblinear."""
+    """Sort the indices of a sparse matrix, remove duplicates and zeros, and use 32-bit indices for liblinear."""
     if not is_sparse(matrix):
         return matrix
     matrix = sp.csr_array(matrix)
-    # A caller's matrix may share its arrays with `matrix`; canonicalising in place would edit it.
+    # `matrix` may share its arrays with the caller's matrix, which must not change.
     if not matrix.has_canonical_format or not matrix.data.all():
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -429,38 +430,38 @@ def _canonicalize(matrix: Any) -> Any:
 
 
 def _check_names(names: Iterable[str] | None, prefix: str, count: int, role: str) -> tuple[str, ...]:
-    """Check that there is one printable, non-empty name per column."""
+    """Return one name per column, or raise if a name is empty or not printable."""
     if names is None:
         return tuple(f"{prefix}{index}" for index in range(count))
     names = tuple(names)
     if len(names) != count:
-        raise DatasetError(f"{count} {role} names are needed, one a column, got {len(names)}.")
+        raise DatasetError(f"{role}_names must have {count} entries, got {len(names)}.")
     for name in names:
         if not isinstance(name, str) or not name or not is_writable(name):
             raise DatasetError(
-                f"{role} names must be non-empty strings of printable text, got {name!r}; rename that column."
+                f"{role} names must be non-empty, printable strings, got {name!r}; rename that column."
             )
     return names
 
 
 def is_writable(name: str) -> bool:
-    """Return whether a name can be written to XML and to a line of text."""
+    """Return True if a name can be written to XML and to a line of text."""
     return not _UNWRITABLE.search(name)
 
 
 def _check_nominal(X: Matrix, features: tuple[str, ...], nominal: tuple[str, ...]) -> None:
-    """Check that nominal features exist and hold category codes."""
+    """Raise unless nominal features exist and contain category codes."""
     if not nominal:
         return
     position = {name: index for index, name in enumerate(features)}
     unknown = [name for name in nominal if name not in position]
     if unknown or len(set(nominal)) < len(nominal):
-        raise DatasetError(f"nominal must name features, each once, got {(unknown or nominal)[0]!r}.")
+        raise DatasetError(f"nominal must contain unique names of features, got {(unknown or nominal)[0]!r}.")
     if is_lazy(X):
         return
     columns = X if len(nominal) == len(features) else X[:, [position[name] for name in nominal]]
     codes = columns.data if is_sparse(columns) else columns
     if codes.size and (codes.min() < 0 or (codes != np.floor(codes)).any()):
         raise DatasetError(
-            "nominal features must hold category codes 0, 1, 2, ..., got other numbers; code them first."
+            "nominal features must contain category codes 0, 1, 2, ..., got other numbers; encode them first."
         )

@@ -1,4 +1,4 @@
-"""Description of a dataset in figures."""
+"""Summary statistics of a dataset."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ _NAMES_SHOWN = 5
 
 @dataclass(frozen=True)
 class DatasetDescription:
-    """Figures of one dataset; `str` gives lines of text, `as_dict` plain values. None of them is NaN.
+    """Summary statistics of a dataset. `str` formats them, `as_dict` returns plain values. None of them is NaN.
 
     Attributes
     ----------
     name : str
         Name of the dataset.
     n_samples, n_features, n_labels : int
-        Its size.
+        Number of rows, features and labels.
     sparse : bool
-        Whether the features are stored sparse.
+        True if the features are stored in a sparse matrix.
     feature_density : float
-        Share of the feature values that are not zero.
+        Fraction of nonzero feature values.
     n_nominal : int
         Number of nominal features.
     labels_described : {"true", "candidate"}
-        Which labels the figures below are about.
+        Labels that the following statistics describe.
     cardinality, density : float
-        Labels per sample, and that as a share of all labels.
+        Mean number of labels per sample, and the same as a fraction of all labels.
     candidate_cardinality : float or None
-        Candidate labels per sample; None without candidates.
+        Mean number of candidate labels per sample, or None without candidates.
     n_distinct_label_sets : int
-        Number of different rows of the label matrix.
+        Number of distinct rows of the label matrix.
     n_without_labels : int
-        Samples with no label at all.
+        Number of samples without labels.
     constant_features : tuple of str
         Features with a single value.
     duplicate_features : tuple of str
         Features equal to an earlier one.
     labels_without_positives : tuple of str
-        Labels no sample has.
+        Labels that no sample has.
     label_counts : dict of str to int
-        Samples per label.
+        Number of samples per label.
     imbalance : dict of str to float or None
-        Count of the most frequent label divided by the label's own count (IRLbl of Charte et al.,
-        Neurocomputing 163, 2015); None for a label without positives.
+        Count of the most frequent label divided by the count of each label (IRLbl of Charte et al.,
+        Neurocomputing 163, 2015). None for a label without positives.
 
     Examples
     --------
@@ -82,23 +82,25 @@ class DatasetDescription:
     imbalance: dict[str, float | None]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all figures as plain Python values, ready for JSON."""
+        """Convert all statistics to plain Python values, ready for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:
         ratios = [ratio for ratio in self.imbalance.values() if ratio is not None]
         storage = "sparse" if self.sparse else "dense"
         nominal = f", {self.n_nominal} nominal" if self.n_nominal else ""
-        spread = f"mean {np.mean(ratios):.2f}, largest {max(ratios):.2f}" if ratios else "none has positives"
+        spread = (
+            f"mean {np.mean(ratios):.2f}, largest {max(ratios):.2f}" if ratios else "no label has positives"
+        )
         lines = {
-            "data set": printable(self.name) or "(no name)",
+            "dataset": printable(self.name) or "(no name)",
             "samples": self.n_samples,
-            "features": f"{self.n_features} ({storage}, {self.feature_density:.1%} not zero{nominal})",
+            "features": f"{self.n_features} ({storage}, {self.feature_density:.1%} nonzero{nominal})",
             "labels": f"{self.n_labels} ({self.labels_described})",
             "cardinality": f"{self.cardinality:.3f}",
             "density": f"{self.density:.4f}",
             "candidate cardinality": f"{self.candidate_cardinality or 0:.3f}",
-            "deduplicate label sets": self.n_distinct_label_sets,
+            "distinct label sets": self.n_distinct_label_sets,
             "samples without labels": self.n_without_labels,
             "constant features": _shown(self.constant_features),
             "duplicate features": _shown(self.duplicate_features),
@@ -111,7 +113,7 @@ class DatasetDescription:
 
 
 def _shown(names: tuple[str, ...]) -> str:
-    """Return a count with the first few names."""
+    """Format the number of names with the first few names."""
     if not names:
         return "0"
     more = ", ..." if len(names) > _NAMES_SHOWN else ""
@@ -119,7 +121,7 @@ def _shown(names: tuple[str, ...]) -> str:
 
 
 def describe(data: Any) -> DatasetDescription:
-    """Compute the description of data that has labels and names, without densifying it."""
+    """Compute the summary statistics of a dataset without densifying it."""
     X = data.X
     Y = data.Y_candidates if data.Y is None else data.Y
     n_samples, n_labels = Y.shape
@@ -153,13 +155,13 @@ def describe(data: Any) -> DatasetDescription:
 
 
 def _distinct_rows(Y: Matrix) -> int:
-    """Count the different label sets."""
+    """Count the distinct label sets."""
     rows = sp.csr_array(Y)
     return len({rows.indices[i:j].tobytes() for i, j in pairwise(rows.indptr.tolist())})
 
 
 def _constant_and_duplicate(X: Matrix) -> tuple[list[int], list[int]]:
-    """Return the positions of features with one value, and of those equal to an earlier feature."""
+    """Find features with a single value, and features equal to an earlier one."""
     constant: list[int] = []
     duplicate: list[int] = []
     seen: set[bytes] = set()

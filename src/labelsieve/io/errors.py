@@ -1,12 +1,12 @@
-"""The error of everything that has to do with data."""
+"""Errors about files and datasets."""
 
 from collections.abc import Callable
 
 
 class DatasetError(ValueError):
-    """A file or dataset that cannot be used.
+    """Error about a file or dataset that cannot be used.
 
-    Options of `read` stand in backticks in the message, so that the command line can show its own.
+    The message puts options of `read` in backticks, so that the command line can replace them with its own.
 
     Examples
     --------
@@ -19,5 +19,5 @@ class DatasetError(ValueError):
     """
 
 
-#: Makes the error that names the file or frame; the message has no full stop yet.
+#: Function from a message without a full stop to an error that names the file or frame.
 Fail = Callable[[str], DatasetError]

@@ -1,7 +1,7 @@
-"""Make features of columns of every role: one for a number, several for a date, one per category, tag or word.
+"""Encode columns as features: one for a number, several for a date, one per category, tag or word.
 
-scikit-learn's transformers do the work. skrub's `TableVectorizer` brings its own inference of column types, names of
-text features that say nothing, no indicator of missing values, and a dense result.
+This uses transformers of scikit-learn. skrub's `TableVectorizer` would infer column types again, has opaque
+names for text features and no indicators of missing values, and returns dense features.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ from labelsieve.io.dataset import is_writable
 from labelsieve.io.errors import Fail
 from labelsieve.io.options import ReadOptions
 
-#: Largest number of features of one column; the most frequent categories, tags or words are kept.
+#: Maximum number of features per column. The most frequent categories, tags or words are kept.
 MAX_CATEGORIES, MAX_WORDS = 50, 300
-# With fewer missing values there is no feature for them.
+# Minimum number of missing values for an indicator feature.
 _MIN_MISSING = 5
-# Larger tables are put together as sparse matrices.
+# Larger tables are assembled as sparse matrices.
 _MAX_DENSE_CELLS = 2**25
 _DAY = 86_400
 
 
 @dataclass(frozen=True)
 class Features:
-    """Finite features in the order of their columns, with the position of the column of each."""
+    """Finite features in column order, with the position of the column that each one encodes."""
 
     X: Matrix
     names: list[str]
     column_of: np.ndarray
-    #: Names of the features that hold category codes.
+    #: Names of the features that contain category codes.
     nominal: tuple[str, ...]
 
 
-class _Part(NamedTuple):
-    """Some features of one column."""
+class _Encoded(NamedTuple):
+    """Features that encode one column, or part of it."""
 
     matrix: Any
     names: Sequence[str]
-    #: Whether they stay although they are constant.
+    #: True if constant features are kept.
     is_kept: bool = False
     is_nominal: bool = False
 
@@ -62,9 +62,9 @@ def encode(
     fail: Fail,
     taken: Iterable[str] = (),
 ) -> Features:
-    """Make features of the columns at the given positions; `names` are those of all columns.
+    """Encode columns as features. `columns` are keyed by position, and `names` are the names of all columns.
 
-    No feature gets a name that is `taken`.
+    Features are renamed if their name is `taken`.
     """
     found = [
         (position, part)
@@ -72,9 +72,7 @@ def encode(
         for part in _encode_column(columns[position], names[position], options, fail)
     ]
     owners = [(position, part, name) for position, part in found for name in part.names]
-    nothing = (
-        "has no column to learn from besides labels, identifiers and constants; check `labels` and `roles`"
-    )
+    nothing = "must contain features, got only labels, identifiers and constants; check `labels` and `roles`"
     if not owners:
         raise fail(nothing)
     n_rows = found[0][1].matrix.shape[0]
@@ -91,35 +89,35 @@ def encode(
     if is_sparse(X):
         X = X.toarray() if X.nnz > 0.25 * X.shape[0] * X.shape[1] else sp.csr_array(X)
     owners = [owners[position] for position in kept]
-    new = deduplicate([writable_name(name) for *_, name in owners], taken)
+    new = deduplicate_names([writable_name(name) for *_, name in owners], taken)
     nominal = tuple(name for name, (_, part, _) in zip(new, owners, strict=True) if part.is_nominal)
     return Features(X, new, np.array([position for position, *_ in owners], dtype=np.intp), nominal)
 
 
-def _encode_column(column: TypedColumn, name: str, options: ReadOptions, fail: Fail) -> Iterator[_Part]:
-    """Yield the features of one column; a role without features yields nothing."""
+def _encode_column(column: TypedColumn, name: str, options: ReadOptions, fail: Fail) -> Iterator[_Encoded]:
+    """Yield the features of one column, if its role has any."""
     role, values, missing, n_missing = column.role, column.values, options.missing, column.n_missing
     if missing == "error" and n_missing and role in ("number", "date", "boolean", "category"):
         raise fail(
-            f"column {name!r} has {n_missing} missing values; complete them, or read it with `missing='mean'` or "
+            f"column {name!r} has {n_missing} missing values; fill them in, or read it with `missing='mean'` or "
             "`missing='zero'`"
         )
     strategy = missing or "median"
     if role in ("boolean", "category"):
         strategy = "zero" if missing == "zero" else "most_frequent"
     if role in ("number", "boolean"):
-        yield _Part(impute(values[:, None], strategy), [name], is_kept=True)
+        yield _Encoded(impute(values[:, None], strategy), [name], is_kept=True)
     elif role == "date":
         parts = _date_parts(values)
         matrix = impute(np.column_stack([*parts.values()]), strategy)
-        yield _Part(matrix, [f"{name}: {part}" for part in parts])
+        yield _Encoded(matrix, [f"{name}: {part}" for part in parts])
     elif role == "category" and (
         options.nominal == "code" or (options.nominal is None and column.categories is not None)
     ):
         known = column.categories or sorted({text for text in values if text is not None})
         code_of = {None: np.nan, **{category: code for code, category in enumerate(known)}}
         codes = np.array([code_of[text] for text in values], float)[:, None]
-        yield _Part(impute(codes, strategy), [plain_name(name)], is_kept=True, is_nominal=True)
+        yield _Encoded(impute(codes, strategy), [plain_name(name)], is_kept=True, is_nominal=True)
     elif role == "category":
         yield _encode_categories(values, name)
     elif role == "tags":
@@ -128,28 +126,28 @@ def _encode_column(column: TypedColumn, name: str, options: ReadOptions, fail: F
         yield from _encode_words(values, name)
     is_often_missing = _MIN_MISSING <= n_missing <= len(values) - _MIN_MISSING
     if role in ("number", "date", "boolean") and missing is None and is_often_missing:
-        holes = np.isnat(values) if role == "date" else np.isnan(values)
-        yield _Part(holes[:, None].astype(np.float64), [f"{name}: missing"])
+        is_missing = np.isnat(values) if role == "date" else np.isnan(values)
+        yield _Encoded(is_missing[:, None].astype(np.float64), [f"{name}: missing"])
 
 
 def impute(values: Any, strategy: str) -> Any:
-    """Fill in missing values by "zero", "mean", "median" or "most_frequent"."""
+    """Fill in missing values with the strategy "zero", "mean", "median" or "most_frequent"."""
     if not np.isnan(values.data if is_sparse(values) else values).any():
         return values
     if strategy == "zero":
         strategy = "constant"
     imputer = SimpleImputer(strategy=strategy, fill_value=0.0, keep_empty_features=True)
-    # Means and medians of numbers near the largest ones overflow; such a column is scaled by its user or not at all.
+    # Means and medians of huge numbers may overflow. The result is then rejected as not finite.
     with np.errstate(over="ignore"):
         return imputer.fit_transform(values)
 
 
-def _date_parts(moments: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the time, month, weekday and hour; month and hour are points on a circle."""
-    seconds = moments.astype(np.int64)
+def _date_parts(dates: np.ndarray) -> dict[str, np.ndarray]:
+    """Split dates into time, month, weekday and hour. Month and hour are encoded as sine and cosine."""
+    seconds = dates.astype(np.int64)
     days = np.floor_divide(seconds, _DAY)
-    months = moments.astype("datetime64[M]").astype(np.int64) % 12
-    weekday = (days + 3) % 7  # the first of January 1970 was a Thursday, Monday is 0
+    months = dates.astype("datetime64[M]").astype(np.int64) % 12
+    weekday = (days + 3) % 7  # 1 January 1970 was a Thursday, and Monday is 0
     year_angle, day_angle = 2 * np.pi * months / 12, 2 * np.pi * (seconds - days * _DAY) / _DAY
     parts: dict[str, np.ndarray] = {
         "days since 1970": seconds / _DAY,
@@ -160,16 +158,16 @@ def _date_parts(moments: np.ndarray) -> dict[str, np.ndarray]:
         "hour, sine": np.sin(day_angle),
         "hour, cosine": np.cos(day_angle),
     }
-    return {part: np.where(np.isnat(moments), np.nan, values * 1.0) for part, values in parts.items()}
+    return {part: np.where(np.isnat(dates), np.nan, values * 1.0) for part, values in parts.items()}
 
 
 def _min_frequency(n_rows: int) -> int:
-    """Return how many rows must have a category for it to be a feature."""
+    """Return the minimum number of rows with a category for it to become a feature."""
     return max(1, min(2, n_rows // 5), n_rows // 200)
 
 
-def _encode_categories(values: np.ndarray, name: str) -> _Part:
-    """One 0/1 feature per category, rare ones together; a single one if there are two categories."""
+def _encode_categories(values: np.ndarray, name: str) -> _Encoded:
+    """Encode categories as 0/1 features. Two categories give one feature, and rare ones share a feature."""
     encoder = OneHotEncoder(
         drop="if_binary",
         min_frequency=_min_frequency(len(values)),
@@ -180,11 +178,13 @@ def _encode_categories(values: np.ndarray, name: str) -> _Part:
     )
     matrix = encoder.fit_transform(np.where(values == None, "(missing)", values)[:, None])  # noqa: E711
     shown = encoder.get_feature_names_out()
-    return _Part(matrix, [f"{name}={'(other)' if kind == 'infrequent_sklearn' else kind}" for kind in shown])
+    return _Encoded(
+        matrix, [f"{name}={'(other)' if kind == 'infrequent_sklearn' else kind}" for kind in shown]
+    )
 
 
-def _encode_tags(values: np.ndarray, name: str) -> Iterator[_Part]:
-    """One 0/1 feature per tag that is frequent enough."""
+def _encode_tags(values: np.ndarray, name: str) -> Iterator[_Encoded]:
+    """Encode frequent tags as 0/1 features."""
     cells = [tags or () for tags in values]
     counts = Counter(tag for tags in cells for tag in tags)
     least = _min_frequency(len(cells))
@@ -192,11 +192,11 @@ def _encode_tags(values: np.ndarray, name: str) -> Iterator[_Part]:
     if kept:
         binarizer = MultiLabelBinarizer(classes=[*kept], sparse_output=True)
         matrix = binarizer.fit_transform([[tag for tag in tags if tag in kept] for tags in cells])
-        yield _Part(matrix.astype(np.float64), [f"{name}={tag}" for tag in kept])
+        yield _Encoded(matrix.astype(np.float64), [f"{name}={tag}" for tag in kept])
 
 
-def _encode_words(values: np.ndarray, name: str) -> Iterator[_Part]:
-    """One feature per word, weighted by how rare it is."""
+def _encode_words(values: np.ndarray, name: str) -> Iterator[_Encoded]:
+    """Encode frequent words as TF-IDF features."""
     vectorizer = TfidfVectorizer(
         min_df=max(2, _min_frequency(len(values))),
         max_features=MAX_WORDS,
@@ -205,18 +205,18 @@ def _encode_words(values: np.ndarray, name: str) -> Iterator[_Part]:
     )
     try:
         matrix = vectorizer.fit_transform([text or "" for text in values])
-    except ValueError:  # no word comes twice
+    except ValueError:  # no word is frequent enough
         return
-    yield _Part(matrix, [f"{name}: {word}" for word in vectorizer.get_feature_names_out()])
+    yield _Encoded(matrix, [f"{name}: {word}" for word in vectorizer.get_feature_names_out()])
 
 
 def writable_name(name: str) -> str:
-    """Return a name with escapes for the letters that a `Dataset` does not take."""
+    """Escape characters that a `Dataset` does not allow in names."""
     return name if is_writable(name) else printable(name)
 
 
-def deduplicate(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
-    """Number the names that are `taken` or repeat an earlier one, e.g. ``colour (2)``."""
+def deduplicate_names(names: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
+    """Number names that are `taken` or repeat an earlier one, e.g. ``colour (2)``."""
     seen = set(taken)
     reserved = seen.union(names)
     found = []

@@ -1,4 +1,4 @@
-"""Open tables as frames: CSV and TSV, JSON, Excel, Parquet and data frames, with the cells as written."""
+"""Open CSV, TSV, JSON, Excel and Parquet files and data frames with the cells as written."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 
 from labelsieve.io.errors import Fail
-from labelsieve.io.features import deduplicate, writable_name
+from labelsieve.io.features import deduplicate_names, writable_name
 from labelsieve.io.source import CELL_BYTES, Source, ending_of
 from labelsieve.io.spellings import MISSING
 
-#: Ending of a file -> its format.
+#: File extension -> format.
 TABLE_FORMATS = {
     ".csv": "delimited", ".tsv": "delimited", ".txt": "delimited", ".tab": "delimited", "": "delimited",
     ".parquet": "parquet", ".pq": "parquet", ".xlsx": "excel", ".xlsm": "excel",
@@ -35,14 +35,14 @@ _BYTE_ORDER_MARKS = {
 
 @dataclass(frozen=True)
 class RawTable:
-    """A table with its cells as written."""
+    """Table with its cells as written."""
 
-    #: Its format: a value of `TABLE_FORMATS`, or "frame".
+    #: Format of the table: a value of `TABLE_FORMATS`, or "frame".
     kind: str
-    #: The cells, texts if the file holds text. The names of the columns can be shown and all differ.
+    #: Cells, as strings for text files. Column names are unique and printable.
     frame: pd.DataFrame
     notes: tuple[str, ...] = ()
-    #: Whether the names are those of the file.
+    #: True if the file contains the column names.
     has_header: bool = True
     #: Separator of a text file.
     separator: str = ","
@@ -53,18 +53,18 @@ class RawTable:
         return list(self.frame.columns)
 
     def cells(self, position: int) -> Any:
-        """Return one column; an array of objects unless it has a type."""
+        """Return one column, as an array if its type is object."""
         column = self.frame.iloc[:, position]
         return column.to_numpy() if column.dtype == object else column
 
 
 def table_format(path: Path) -> str | None:
-    """Return the format of a table by its ending; None if it is not a table."""
+    """Return the format of a table by its extension, or None if it is not a table."""
     return TABLE_FORMATS.get(ending_of(path))
 
 
 def open_table(source: Source, kind: str) -> RawTable:
-    """Read a file of a table format."""
+    """Read a file in one of the `TABLE_FORMATS`."""
     openers = {
         "delimited": _open_delimited, "json": _open_json, "parquet": _open_parquet, "excel": _open_excel,
     }  # fmt: skip
@@ -72,14 +72,14 @@ def open_table(source: Source, kind: str) -> RawTable:
 
 
 def open_frame(frame: Any) -> RawTable:
-    """Take a pandas frame, or what converts itself to one."""
+    """Open a pandas frame, or a frame with a `to_pandas` method."""
     if not isinstance(frame, pd.DataFrame):
         frame = frame.to_pandas()
     return _raw_table("frame", [*map(str, frame.columns)], frame)
 
 
 def stack_tables(parts: Sequence[RawTable], fail: Fail) -> RawTable:
-    """Put the rows of tables with the same columns below one another."""
+    """Concatenate the rows of tables with the same columns."""
     first = parts[0]
     unmatched = {name for part in parts for name in set(part.names) ^ set(first.names)}
     if unmatched:
@@ -92,40 +92,44 @@ def stack_tables(parts: Sequence[RawTable], fail: Fail) -> RawTable:
 
 
 def _raw_table(kind: str, header: Sequence[str], cells: Any, notes: Sequence[str] = ()) -> RawTable:
-    """Name the columns of some cells."""
+    """Build a table with printable, unique column names."""
     shown = [
         writable_name(name.strip()) or f"column {position}" for position, name in enumerate(header, start=1)
     ]
-    names = deduplicate(shown)
+    names = deduplicate_names(shown)
     renamed = [repr(new) for name, new in zip(shown, names, strict=True) if name != new]
     notes = [*notes]
     if renamed:
-        notes.append(f"duplicate names were numbered: {', '.join(renamed[:3])}" + " ..." * (len(renamed) > 3))
+        notes.append(f"numbered duplicate names: {', '.join(renamed[:3])}" + " ..." * (len(renamed) > 3))
     unnamed = sum(not name.strip() for name in header)
     if unnamed:
-        notes.append(f"{unnamed} columns without a name are named by their position")
+        notes.append(f"named {unnamed} columns without a name by their position")
     frame = cells if isinstance(cells, pd.DataFrame) else pd.DataFrame(cells, dtype=object)
     return RawTable(kind, frame.set_axis(names, axis=1), tuple(notes))
 
 
 def read_records(source: Source) -> tuple[list[tuple[int, list[str]]], str]:
-    """Read the lines of a text table that hold something, numbered, and find out the separator."""
+    """Read the records of a text table that are not blank, with line numbers. Return them and the separator."""
     text = decode_table(source)[0]
-    separator = separator_of(next((line for line in text.splitlines() if line.strip()), ""), source.ending)
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # cells may hold long texts
+    separator = detect_separator(
+        next((line for line in text.splitlines() if line.strip()), ""), source.ending
+    )
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # cells may contain long texts
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     try:
         records = [(reader.line_num, record) for record in reader if not is_blank(record)]
     except csv.Error as error:
-        raise source.error(f"is not a proper table ({error}); check its quotes and separators") from None
+        raise source.error(
+            f"must be valid CSV, got an error ({error}); check quotes and separators"
+        ) from None
     if not records:
-        raise source.error("has no rows; copy it again")
+        raise source.error("must contain rows; copy it again")
     return records, separator
 
 
 def _open_delimited(source: Source) -> RawTable:
-    """Read CSV or TSV; a first row of numbers is not a header."""
-    records, separator = read_records(source)  # pandas fills in rows that are too short without a word
+    """Read CSV or TSV. A first row of numbers is not a header."""
+    records, separator = read_records(source)  # pandas would silently complete short rows
     width = len(records[0][1])
     for line, record in records:
         if len(record) != width:
@@ -134,18 +138,18 @@ def _open_delimited(source: Source) -> RawTable:
     has_header = not has_numbers(rows[0])
     header = rows.pop(0) if has_header else [f"x{position}" for position in range(width)]
     if not rows:
-        raise source.error("has a header but no rows; copy it again")
+        raise source.error("must contain rows, got only a header; copy it again")
     raw = _raw_table("delimited", header, np.array(rows, dtype=object))
     return replace(raw, separator=separator, has_header=has_header)
 
 
 def is_blank(record: Sequence[str]) -> bool:
-    """Return whether a line of a text table holds nothing."""
+    """Return True for a blank record of a text table."""
     return not record or (len(record) == 1 and not record[0].strip())
 
 
 def has_numbers(record: Sequence[str]) -> bool:
-    """Return whether a first line holds numbers or nothing, so that it is not a header."""
+    """Return True if all cells of a record are numbers or missing, so that it is not a header."""
     try:
         for cell in record:
             if cell.strip().lower() not in MISSING:
@@ -155,8 +159,8 @@ def has_numbers(record: Sequence[str]) -> bool:
     return not any("_" in cell for cell in record)
 
 
-def separator_of(line: str, ending: str) -> str:
-    """Return the separator of a file with this ending: a tab, or the most frequent one of a line outside of quotes."""
+def detect_separator(line: str, ending: str) -> str:
+    """Return a tab for TSV files, and otherwise the most frequent separator outside quotes in a line."""
     if ending in (".tsv", ".tab"):
         return "\t"
     line = re.sub(r'"[^"]*+"', "", line)
@@ -164,7 +168,7 @@ def separator_of(line: str, ending: str) -> str:
 
 
 def decode_table(source: Source) -> tuple[str, str, bytes]:
-    """Return the text of a file, its encoding and its byte order mark: UTF-8, else Windows' own Latin."""
+    """Decode a file as UTF-8 or UTF-16, or else as Windows-1252. Return text, encoding and byte order mark."""
     content = source.content
     mark = next((mark for mark in _BYTE_ORDER_MARKS if content.startswith(mark)), b"")
     encoding = _BYTE_ORDER_MARKS.get(mark, "utf-8")
@@ -172,32 +176,34 @@ def decode_table(source: Source) -> tuple[str, str, bytes]:
         text = content[len(mark) :].decode(encoding)
     except UnicodeDecodeError as error:
         if mark:
-            raise source.error(f"is damaged {encoding} text ({error.reason}); save it as UTF-8") from None
-        # Latin-1 reads every byte; the Windows page has the same letters, and quotes for control characters.
+            raise source.error(f"must be valid {encoding} text ({error.reason}); save it as UTF-8") from None
+        # Windows-1252 has quotes where Latin-1 has control characters, but leaves five bytes undefined.
         encoding = "cp1252" if not re.search(rb"[\x81\x8d\x8f\x90\x9d]", content) else "latin-1"
         text = content.decode(encoding)
     if "\0" in text:
-        raise source.error("holds a NUL byte, so it is not a text table; save it as UTF-8 text")
+        raise source.error("must be a text table, got a NUL byte; save it as UTF-8 text")
     return text, encoding, mark
 
 
 def _open_json(source: Source) -> RawTable:
-    """Read one object per line, or a list of objects."""
+    """Read JSON with one object per line, or a list of objects."""
     text = decode_table(source)[0]
     try:
         records = [values for _, _, values in json_objects(text)]
     except (ValueError, RecursionError) as error:
-        raise source.error(f"is not one JSON object per row ({error}); write one object per line") from None
+        raise source.error(
+            f"must contain one JSON object per row ({error}); write one object per line"
+        ) from None
     names = list(dict.fromkeys(name for record in records for name in record))
     if not names:
-        raise source.error("has no rows or no columns; copy it again")
+        raise source.error("must contain rows and columns; copy it again")
     source.check_cells(len(names) * len(records))
     cells = {name: pd.Series([record.get(name) for record in records], dtype=object) for name in names}
     return _raw_table("json", names, pd.DataFrame(cells))
 
 
 class Member(NamedTuple):
-    """Where a name and its value stand in the text of a JSON object."""
+    """Position of a name and its value in the text of a JSON object."""
 
     name: str
     start: int
@@ -206,13 +212,13 @@ class Member(NamedTuple):
 
 
 def json_objects(text: str) -> Iterator[tuple[int, list[Member], dict[str, Any]]]:
-    """Yield the objects of a list, or of lines: position after the last member, members and values."""
+    """Parse a list of objects, or one object per line. Yield the end position, members and values of each."""
     decoder = json.JSONDecoder()
     space = re.compile(r"[\s,]*")
 
     def skip(at: int) -> int:
         found = space.match(text, at)
-        assert found is not None  # it may be empty
+        assert found is not None  # the pattern matches an empty string
         return found.end()
 
     at = skip(0)
@@ -241,12 +247,14 @@ def json_objects(text: str) -> Iterator[tuple[int, list[Member], dict[str, Any]]
 
 
 def import_pyarrow(source: Source) -> tuple[Any, Any]:
-    """Return pyarrow and its Parquet module."""
+    """Import pyarrow and its Parquet module, or raise."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise source.error("is Parquet, which needs pyarrow; pip install 'labelsieve[files]'") from None
+        raise source.error(
+            "is a Parquet file, which needs pyarrow; pip install 'labelsieve[files]'"
+        ) from None
     return pa, pq
 
 
@@ -255,9 +263,9 @@ def _open_parquet(source: Source) -> RawTable:
     file = pq.ParquetFile(pa.BufferReader(source.content))
     source.check_cells(file.metadata.num_rows * file.metadata.num_columns)
     if not file.metadata.num_rows or not file.metadata.num_columns:
-        raise source.error("has no rows or no columns; copy it again")
+        raise source.error("must contain rows and columns; copy it again")
     parts, n_bytes = [], 0
-    # Dictionaries and lists can expand beyond the number of cells, so few rows are decoded at a time.
+    # Dictionaries and lists can expand beyond the number of cells, so decode only a few rows at a time.
     for part in file.iter_batches(_PARQUET_ROWS):
         is_coded = (pa.types.is_dictionary(column.type) for column in part.columns)
         n_bytes += sum(
@@ -271,14 +279,14 @@ def _open_parquet(source: Source) -> RawTable:
 
 
 def _open_excel(source: Source) -> RawTable:
-    """Read the first sheet; formulas give the values they had when the file was saved."""
+    """Read the first sheet of a workbook, with the saved values of formulas."""
     book = open_workbook(source, read_only=True, data_only=True)
     sheet, *others = book.worksheets
     rows = [[*row] for _, row in sheet_rows(sheet, source)]
-    notes = [f"sheet {sheet.title!r} was read, {len(others)} others were not"] if others else []
+    notes = [f"read only sheet {sheet.title!r} of {1 + len(others)}"] if others else []
     book.close()
     if len(rows) < 2:
-        raise source.error("has no rows or no columns; copy it again")
+        raise source.error("must contain a header and rows; copy it again")
     width = max(map(len, rows))
     source.check_cells(width * len(rows))
     cells = np.empty((len(rows), width), dtype=object)
@@ -289,21 +297,21 @@ def _open_excel(source: Source) -> RawTable:
 
 
 def open_workbook(source: Source, **options: bool) -> Any:
-    """Open a workbook with openpyxl, which leaves out dangerous XML if defusedxml is there."""
+    """Open a workbook with openpyxl, which rejects dangerous XML if defusedxml is installed."""
     try:
         import defusedxml  # noqa: F401
         import openpyxl
     except ImportError:
         raise source.error(
-            "is Excel, which needs openpyxl and defusedxml; pip install 'labelsieve[files]'"
+            "is an Excel file, which needs openpyxl and defusedxml; pip install 'labelsieve[files]'"
         ) from None
     if not source.is_workbook:
-        raise source.error("is not a workbook; save it as .xlsx or .csv")
+        raise source.error("must be an Excel workbook; save it as .xlsx or .csv")
     return openpyxl.load_workbook(io.BytesIO(source.raw), **options)
 
 
 def sheet_rows(sheet: Any, source: Source) -> Iterator[tuple[int, Sequence[Any]]]:
-    """Yield number and values of the rows that are not empty; a sheet may declare any size."""
+    """Yield the numbers and values of rows that are not empty, whatever size the sheet declares."""
     if hasattr(sheet, "reset_dimensions"):
         sheet.reset_dimensions()
     n_cells = 0

@@ -1,4 +1,4 @@
-"""Files that declare their features: ARFF and NPY tables, MATLAB, NPZ and svmlight matrices, as a `Dataset`."""
+"""Read files that declare their features: ARFF, NPY, MATLAB, NPZ and svmlight."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
 from labelsieve.io.spellings import boolean_value
 
-# Variable names in published code of the field, in lower case; the first match wins.
+# Lower-case variable names in published code. The first match wins.
 _DATA = ("data", "x", "features", "fea", "feature", "x_data", "instances")
 _TRUTH = (
     "target", "targets", "y", "labels", "label", "y_true", "true_labels", "ground_truth", "gt", "y_data",
@@ -39,33 +39,32 @@ _CANDIDATES = (
     "candidate", "y_candidates", "pl", "p_target", "pml_target", "noisy_target", "noisy_labels", "plabels",
     "p_labels",
 )  # fmt: skip
-#: Names of the matrices in an NPZ file of this package, and of the arrays of a sparse one.
+#: Names of the matrices in NPZ files of `write`, and suffixes of the arrays of a sparse matrix.
 ROLES, SPARSE_PARTS = ("X", "Y", "Y_candidates"), ("data", "indices", "indptr", "shape")
-#: A first line of svmlight text with what the format cannot hold: names, and columns that end in zeros.
+#: Start of a comment in svmlight files of `write`, with the names and sizes that the format cannot store.
 SVMLIGHT_HEADER = "# labelsieve "
-# The extreme classification repository puts the numbers of samples, features and labels on the first line.
+# First line of files of the extreme classification repository: numbers of samples, features and labels.
 _SIZES = re.compile(rb"(\d{1,18}) (\d{1,18}) (\d{1,18})[ \t]*\n")
-# More one-hot cells are not made.
 _MAX_ONE_HOT_CELLS = 2**27
 
 
 @dataclass(frozen=True)
 class Matrices:
-    """Features, labels as samples x labels in 0/1, and their names; None for what the file does not hold.
+    """Features, 0/1 labels and names from a file. Parts that the file does not contain are None.
 
-    A missing feature value is NaN. Labels may still be among the features.
+    Missing feature values are NaN. Before `split`, label columns may be among the features.
     """
 
     X: Matrix
     Y: Matrix | None = None
     Y_candidates: Matrix | None = None
-    #: None numbers the features, or the labels.
+    #: If None, features or labels are numbered.
     feature_names: Sequence[str] | None = None
     label_names: Sequence[str] | None = None
-    #: Features that hold category codes, and their categories if the file declares them.
+    #: Features that contain category codes, and their categories if the file declares them.
     nominal: Sequence[str] = ()
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: Features that are labels, by what the file says.
+    #: Features that the file declares as labels.
     declared_labels: Sequence[str] | None = None
     row_ids: Sequence[str] | None = None
     name: str | None = None
@@ -76,11 +75,9 @@ class Matrices:
         return [*(self.feature_names or (f"x{position}" for position in range(self.X.shape[1])))]
 
     def split(self, options: ReadOptions, read_file: ReadLabelFile, fail: Fail) -> Matrices:
-        """Divide the columns of a table into features and labels."""
+        """Split the columns of a table into features and labels."""
         if self.declared_labels == [] and options.labels is None:
-            raise fail(
-                "declares with -C in its relation name more labels than it has attributes; give `labels`"
-            )
+            raise fail("declares more labels than attributes with -C in its relation name; pass `labels`")
         choice = choose_columns(self.names, options, fail, declared=self.declared_labels)
         features = choice.features(len(self.names), fail)
         if self.row_ids is not None:
@@ -95,23 +92,23 @@ class Matrices:
             Y=None if truth is None else truth.Y,
             Y_candidates=None if noisy is None else noisy.Y,
             feature_names=names,
-            label_names=(truth or noisy).names,  # type: ignore[union-attr]  # `features` needs labels
+            label_names=(truth or noisy).names,  # type: ignore[union-attr]  # choice.features requires labels
             nominal=[name for name in names if name in self.categories],
         )
 
     def labels(self, positions: Sequence[int], fail: Fail) -> Labels:
-        """Return columns as 0/1, whatever words the file uses for yes and no."""
+        """Convert columns to 0/1 labels. Categories may be any words for yes and no."""
         values = self.X[:, list(positions)]
         names = [self.names[position] for position in positions]
         if np.isnan(_stored_values(values)).any():
-            raise fail("has missing values in its label columns; remove those rows or complete them")
+            raise fail("has missing values in its label columns; remove those rows, or fill in the values")
         for column, name in enumerate(names):
             categories = self.categories.get(name, ("0", "1"))
             meaning = [boolean_value(category) for category in categories]
             if None in meaning:
                 raise fail(
                     f"label {name!r} must be 0/1, -1/+1, no/yes or false/true, got the categories "
-                    f"{', '.join(categories[:5])!r}; recode it or check `labels`"
+                    f"{', '.join(categories[:5])!r}; recode it, or check `labels`"
                 )
             if meaning != [False, True]:
                 values = sp.lil_array(values) if is_sparse(values) else values
@@ -122,7 +119,7 @@ class Matrices:
         return Labels.of_matrix(Y, [*shown])
 
     def to_dataset(self, options: ReadOptions, fail: Fail, *, name: str, source: str) -> Dataset:
-        """Fill in missing values, encode categories and check everything."""
+        """Fill in missing values, encode categories, and build a validated dataset."""
         X, names, nominal = self.X, self.feature_names, self.nominal
         if not is_lazy(X):
             is_nominal = set(nominal)
@@ -144,12 +141,12 @@ class Matrices:
         )
 
 
-def join(parts: Sequence[Matrices], fail: Fail) -> Matrices:
-    """Put parts such as training and test rows below one another."""
+def concatenate(parts: Sequence[Matrices], fail: Fail) -> Matrices:
+    """Concatenate the rows of parts, such as training and test rows."""
     first = parts[0]
     if len(parts) == 1:
         return first
-    # A part without noise has its truth as candidates.
+    # For a part without candidates, use the true labels as candidates.
     candidates = [part.Y if part.Y_candidates is None else part.Y_candidates for part in parts]
     n_labels = [None if labels is None else labels.shape[1] for labels in candidates]
     kinds = [(sorted(part.names), part.label_names, part.categories, part.Y is None) for part in parts]
@@ -174,18 +171,18 @@ def join(parts: Sequence[Matrices], fail: Fail) -> Matrices:
 
 
 def _stack_rows(matrices: Sequence[Any]) -> Matrix:
-    """Return matrices of the same width below one another."""
+    """Stack matrices of the same width vertically."""
     if any(map(is_sparse, matrices)):
         return sp.csr_array(sp.vstack([sp.csr_array(matrix) for matrix in matrices]))
     return np.vstack(matrices)
 
 
 def labels_to_binary(matrix: Any, fail: Fail) -> Matrix:
-    """Return 0/1 for labels written as 0/1 or -1/+1."""
+    """Convert labels written as 0/1 or -1/+1 to 0/1."""
     numbers = _stored_values(matrix)
     if not is_binary(numbers, signed=True):
         bad = numbers[~np.isin(numbers, (-1, 0, 1))].flat[0]
-        raise fail(f"labels must be 0/1 or -1/+1, got {bad!s}; check `labels` or threshold the values")
+        raise fail(f"must have labels 0/1 or -1/+1, got {bad!s}; check `labels`, or threshold the values")
     positive: Matrix = matrix > 0
     return sp.csr_array(positive, dtype=np.uint8) if is_sparse(positive) else positive.astype(np.uint8)
 
@@ -198,16 +195,16 @@ def _stored_values(values: Matrix) -> np.ndarray:
 def _fill_missing(
     values: Matrix, missing: str | None, names: Sequence[str], coded: Sequence[int], fail: Fail
 ) -> Matrix:
-    """Fill in missing values, those of category codes by the most frequent one, or raise."""
+    """Fill in missing values, with the most frequent code for categories, or raise."""
     stored = _stored_values(values)
-    # The minimum is NaN if any value is, and needs no mask of all of them.
+    # The minimum is NaN if any value is, and computing it needs no mask.
     if stored.dtype.kind != "f" or not np.isnan(stored.min(initial=0.0)):
         return values
     if missing in (None, "error"):
-        holes = np.isnan(stored)
-        column = (values.indices[holes] if is_sparse(values) else np.nonzero(holes)[1]).min()
+        is_missing = np.isnan(stored)
+        column = (values.indices[is_missing] if is_sparse(values) else np.nonzero(is_missing)[1]).min()
         raise fail(
-            f"has {int(holes.sum())} missing feature values, first in column {names[column]!r}; read it with "
+            f"has {int(is_missing.sum())} missing feature values, first in column {names[column]!r}; read it with "
             "`missing='mean'` (most frequent category for nominal features) or `missing='zero'`"
         )
     filled = impute(values, str(missing))
@@ -220,12 +217,12 @@ def _fill_missing(
 def _one_hot(
     values: Matrix, names: Sequence[str], categories: Mapping[str, tuple[str, ...]], fail: Fail
 ) -> tuple[Matrix, list[str], list[str]]:
-    """Replace every nominal column by one 0/1 column per category, in place and named ``column=category``."""
+    """Replace every nominal column with one 0/1 column per category, named ``column=category``."""
     coded = [name for name in names if name in categories]
     width = len(names) + sum(len(categories[name]) - 1 for name in coded)
     if values.shape[0] * (len(coded) if is_sparse(values) else width) > _MAX_ONE_HOT_CELLS:
         raise fail(
-            f"has too many categories for one-hot encoding ({width} columns); read it with `nominal='code'`"
+            f"has too many categories for one-hot encoding, got {width} columns; read it with `nominal='code'`"
         )
     columns = by_columns(values)
     blocks: list[Any] = []
@@ -242,14 +239,14 @@ def _one_hot(
 
 
 def read_matlab(source: Source, options: ReadOptions) -> Matrices:
-    """Read a MATLAB file up to version 7; labels are stored labels x samples."""
+    """Read a MATLAB file up to version 7, whose labels are stored as labels x samples."""
     content = source.content
     if content.startswith((b"\x89HDF", b"MATLAB 7.3")):
-        raise source.error("is a MATLAB 7.3 (HDF5) file; in MATLAB, save it again with save(..., '-v7')")
+        raise source.error("must be at most MATLAB version 7, got 7.3 (HDF5); save it with save(..., '-v7')")
     sizes = [math.prod(shape) for _, shape, kind in scipy.io.whosmat(BytesIO(content)) if kind != "sparse"]
     source.check_cells(sum(sizes))
     with warnings.catch_warnings():
-        # Newer versions of SciPy announce sparse arrays, which are as good.
+        # Newer versions of SciPy announce a change to sparse arrays, which work as well.
         warnings.simplefilter("ignore", DeprecationWarning)
         found = scipy.io.loadmat(BytesIO(content))
     arrays = {
@@ -262,14 +259,14 @@ def read_matlab(source: Source, options: ReadOptions) -> Matrices:
 
 
 def read_npz(source: Source, options: ReadOptions) -> Matrices:
-    """Read an archive of this package, or one with matrices under usual names such as X and Y."""
+    """Read an NPZ file of `write`, or one with matrices under common names such as X and Y."""
     with np.load(BytesIO(source.raw), allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     if "labelsieve" in arrays:
         metadata = json.loads(arrays["labelsieve"].astype(np.uint8).tobytes())
         X, Y, candidates = (_load_matrix(arrays, role, source) for role in ROLES)
-        own = (metadata["feature_names"], metadata["label_names"], metadata["nominal"])
-        return Matrices(X, Y, candidates, *own, name=metadata["name"] or None)
+        names_and_nominal = (metadata["feature_names"], metadata["label_names"], metadata["nominal"])
+        return Matrices(X, Y, candidates, *names_and_nominal, name=metadata["name"] or None)
     matrices = {name: array for name, array in arrays.items() if array.ndim == 2}
     found = _pick_matrices(matrices, source, options, label_rows_first=False)
     names: dict[str, tuple[str, ...]] = {}
@@ -277,14 +274,14 @@ def read_npz(source: Source, options: ReadOptions) -> Matrices:
         if key in arrays:
             if arrays[key].dtype.kind != "U":
                 raise source.error(
-                    f"must hold {key!r} as text, got {arrays[key].dtype}; save numpy.array(names, dtype=str)"
+                    f"must contain {key!r} as text, got {arrays[key].dtype}; save numpy.array(names, dtype=str)"
                 )
             names[key] = tuple(arrays[key].ravel().tolist())
     return replace(found, **names)  # type: ignore[arg-type]
 
 
 def _load_matrix(arrays: Mapping[str, np.ndarray], role: str, source: Source) -> Any:
-    """Return a matrix that `write` stored as one array, or as the four arrays of a sparse one."""
+    """Load a matrix that `write` stored as one array, or as four arrays if sparse."""
     if f"{role}_shape" not in arrays:
         return arrays.get(role)
     data, indices, starts, shape = (arrays[f"{role}_{part}"] for part in SPARSE_PARTS)
@@ -295,24 +292,25 @@ def _load_matrix(arrays: Mapping[str, np.ndarray], role: str, source: Source) ->
 
 
 def read_npy(source: Source, options: ReadOptions) -> Matrices:
-    """Read a single array, which is a table without names."""
+    """Read a single array as a table without names."""
     array = np.load(BytesIO(source.content), allow_pickle=False)
     check_numbers(array, source)
     return Matrices(array.astype(np.float64))
 
 
 def check_numbers(array: np.ndarray, source: Source) -> None:
-    """Raise unless an array is a table of numbers."""
+    """Raise unless an array is a two-dimensional array of real numbers."""
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "buif":
         raise source.error(
-            f"must hold rows and columns of real numbers, got shape {array.shape!r} of {array.dtype}; convert it"
+            f"must contain a two-dimensional array of real numbers, got shape {array.shape!r} of {array.dtype}; "
+            "convert it"
         )
 
 
 def read_svmlight(sources: Sequence[Source]) -> Matrices:
-    """Read svmlight or LIBSVM multi-label text, or that of the extreme classification repository.
+    """Read multi-label text files of svmlight, LIBSVM or the extreme classification repository.
 
-    Indices count from 1 unless one of them is 0; in files of the repository they always count from 0.
+    Feature indices start at 1 unless one of them is 0. In files of the repository they always start at 0.
     """
     from sklearn.datasets import load_svmlight_files
 
@@ -327,7 +325,7 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
             lines = texts[position].split(b"\n")[1:]
             while len(lines) > size[0] and not lines[-1].strip():
                 lines.pop()
-            # A blank line is a row of zeros without labels.
+            # A blank line stands for a row of zeros without labels.
             texts[position] = b"\n".join(line if line.strip() else b" 0:0" for line in lines)
         n_features, n_labels = (max(size[position] for size in declared) for position in (1, 2))
     else:
@@ -347,7 +345,7 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
     n_rows = sum(size[0] for size in declared) if all(sizes) else X.shape[0]
     if X.shape[0] != n_rows or not n_rows:
         raise sources[0].error(
-            f"must hold the {n_rows} rows of its first line, got {X.shape[0]}; copy it again"
+            f"must contain {n_rows} rows as its first line says, got {X.shape[0]}; copy it again"
         )
     labels = [row for rows in found[1::2] for row in rows]
     Y, names = _binarize_labels(labels, n_labels, sources[0])
@@ -366,17 +364,17 @@ def read_svmlight(sources: Sequence[Source]) -> Matrices:
 def _binarize_labels(
     rows: Sequence[Sequence[float]], n_labels: int | None, source: Source
 ) -> tuple[sp.csr_array, tuple[str, ...] | None]:
-    """Return the 0/1 matrix of label numbers; without a declared count, of those that occur, and their names."""
+    """Convert label numbers to a 0/1 matrix. Without a declared count, keep labels that occur, and name them."""
     known = sorted({number for row in rows for number in row})
     if not known and not n_labels:
         raise source.error(
-            "has no labels in any row; each row must start with its labels, separated by commas"
+            "must contain labels, got none in any row; start each row with its labels, separated by commas"
         )
     if any(number != int(number) for number in known):
-        raise source.error("labels must be whole numbers; correct the first entry of each row")
+        raise source.error("must have integers as labels; correct the first entry of each row")
     if n_labels is not None and known and not (known[0] >= 0 and known[-1] < n_labels):
         raise source.error(
-            f"has labels outside 0 to {n_labels - 1}, which its first line declares; correct it"
+            f"must have labels from 0 to {n_labels - 1} as its first line says, got others; correct the line"
         )
     classes = known if n_labels is None else range(n_labels)
     Y = MultiLabelBinarizer(classes=classes, sparse_output=True).fit_transform(rows)
@@ -387,9 +385,9 @@ def _binarize_labels(
 def _pick_matrices(
     arrays: Mapping[str, Any], source: Source, options: ReadOptions, *, label_rows_first: bool
 ) -> Matrices:
-    """Find features, truth and candidates by their usual names, or by the names given.
+    """Find features, true labels and candidates by common names, or by the names in `options`.
 
-    With `label_rows_first` a square label matrix is labels x samples, as MATLAB users store it.
+    With `label_rows_first`, a square label matrix is labels x samples, as is common in MATLAB.
     """
     parts: list[Matrices] = []
     by_name = {name.lower(): array for name, array in reversed(list(arrays.items()))}
@@ -400,10 +398,12 @@ def _pick_matrices(
         return next((array for array in found if array is not None), None)
 
     def labels(given: Any, names: Sequence[str], part: str) -> Any:
-        if not given or part:  # the parts have usual names only
+        if not given or part:  # options name only matrices that are not split
             return named(names, part)
         if given not in arrays:
-            raise source.error(f"has no matrix called {given!r}: {_list_arrays(arrays)}; choose one of these")
+            raise source.error(
+                f"must contain a matrix {given!r}, got {_list_arrays(arrays)}; choose one of these"
+            )
         return arrays[given]
 
     for part in ("", "train", "test"):
@@ -413,24 +413,24 @@ def _pick_matrices(
         truth = labels(options.labels, _TRUTH, part)
         noisy = labels(options.candidates, _CANDIDATES, part)
         if truth is None and noisy is None:
-            raise source.error(f"has features but no labels: {_list_arrays(arrays)}; name them with `labels`")
+            raise source.error(f"must contain labels, got {_list_arrays(arrays)}; name them with `labels`")
         parts.append(_orient(X, truth, noisy, source, label_rows_first))
         if not part:
             break
     if not parts:
         raise source.error(
-            f"has no matrix called 'data' or 'X': {_list_arrays(arrays)}; rename the feature matrix"
+            f"must contain a matrix 'data' or 'X', got {_list_arrays(arrays)}; rename the feature matrix"
         )
-    return join(parts, source.error)
+    return concatenate(parts, source.error)
 
 
 def _list_arrays(arrays: Mapping[str, Any]) -> str:
     shown = ", ".join(f"{name} {array.shape[0]}x{array.shape[1]}" for name, array in list(arrays.items())[:8])
-    return f"it holds {shown or 'no numeric matrix'}"
+    return shown or "no numeric matrix"
 
 
 def _orient(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bool) -> Matrices:
-    """Turn the matrices to samples x columns, and map the labels to 0/1."""
+    """Transpose matrices to samples x columns if necessary, and convert the labels to 0/1."""
     for matrix in (X, truth, noisy):
         if is_sparse(matrix):
             check_structure(matrix, "a matrix")
@@ -445,7 +445,7 @@ def _orient(X: Any, truth: Any, noisy: Any, source: Source, label_rows_first: bo
             return None
         if n_samples not in matrix.shape:
             raise source.error(
-                f"has {n_samples} samples but a label matrix of shape {matrix.shape!r}; one side must match"
+                f"must have a label matrix with {n_samples} samples, got shape {matrix.shape!r}; check the matrix"
             )
         is_transposed = matrix.shape[0] != n_samples or (label_rows_first and matrix.shape[1] == n_samples)
         return labels_to_binary(matrix.T if is_transposed else matrix, source.error)

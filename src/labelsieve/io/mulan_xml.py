@@ -1,4 +1,4 @@
-"""The XML file next to a Mulan ARFF file, which names the labels."""
+"""Mulan XML files, which list the labels of an ARFF file."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from labelsieve.io.errors import Fail
 from labelsieve.io.source import Source
 
 
-def xml_labels(source: Source, content: bytes, names: Sequence[str], fail: Fail) -> list[str]:
-    """Return the columns that a Mulan XML file names as labels, in the order of the columns.
+def labels_from_xml(source: Source, content: bytes, names: Sequence[str], fail: Fail) -> list[str]:
+    """Return the labels that a Mulan XML file lists, in column order.
 
-    `source` is the XML file or an archive that holds it, `fail` makes the errors of the data file.
+    `source` is the XML file or the archive that contains it. `fail` creates errors about the data file.
     """
-    # Entities are how an XML file of a kilobyte grows to gigabytes.
+    # Nested entities could expand a kilobyte of XML to gigabytes.
     if b"<!DOCTYPE" in content or b"<!ENTITY" in content:
-        raise source.error("holds a DOCTYPE or entities, which label files never need; remove them")
+        raise source.error("contains a DOCTYPE or entities, which label files never need; remove them")
     try:
         root = ElementTree.fromstring(content)
     except (ElementTree.ParseError, ValueError, LookupError) as error:
-        raise source.error(f"is not well-formed XML ({error}); it should list <label name=.../>") from None
+        raise source.error(f"must be well-formed XML with <label name=.../>, got {error}") from None
     labels = [node.get("name", "") for node in root.iter() if node.tag.rpartition("}")[2] == "label"]
     if root.tag.rpartition("}")[2] != "labels" or not labels or not all(labels):
         raise source.error(
-            "is not a Mulan label file: it must be <labels> with <label name=.../> inside; check the path"
+            "must be a Mulan label file, with <label name=.../> inside <labels>; check the path"
         )
-    twice, times = Counter(labels).most_common(1)[0]
+    duplicate, times = Counter(labels).most_common(1)[0]
     if times > 1:
-        raise source.error(f"names the label {twice!r} twice; remove one")
+        raise source.error(f"lists the label {duplicate!r} {times} times; remove duplicates")
     unknown = [label for label in labels if label not in set(names)]
     if unknown:
         raise fail(
-            f"has no attribute {unknown[0][:80]!r}, which {source.path} names as a label ({len(unknown)} of "
-            f"{len(labels)} are unknown); give the XML file that belongs to it as `labels`"
+            f"has no attribute {unknown[0][:80]!r}, which {source.path} lists as a label ({len(unknown)} of "
+            f"{len(labels)} are unknown); pass the matching XML file as `labels`"
         )
     return [name for name in names if name in set(labels)]
 
 
 def find_label_xml(source: Source) -> Path | None:
-    """Return the XML file of a data file: ``birds.xml`` for ``birds.arff`` and for ``birds-train.arff``."""
+    """Find the XML file of a data file: ``birds.xml`` for ``birds.arff`` and for ``birds-train.arff``."""
     folder = source.path.parent
-    # `os.path.isfile` is false if the file system does not answer, as about links in a loop.
+    # `os.path.isfile` never raises, not even for circular links.
     files = {name.lower(): folder / name for name in os.listdir(folder) if os.path.isfile(folder / name)}
     stem = source.stem.lower()
     while stem:
@@ -56,8 +56,8 @@ def find_label_xml(source: Source) -> Path | None:
     return None
 
 
-def xml_text(names: list[str]) -> str:
-    """Return the XML file that lists `names`."""
+def format_label_xml(names: list[str]) -> str:
+    """Format the XML file that lists `names`."""
     lines = "".join(f"<label name={quoteattr(name)}></label>\n" for name in names)
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'

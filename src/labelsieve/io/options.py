@@ -1,4 +1,4 @@
-"""What a user may say about a file: one object from the command line, a configuration or Python to the readers."""
+"""Options for reading a file, shared by Python, the command line and configurations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-#: Option -> the words it takes.
+#: Option -> its allowed values.
 CHOICES = {"nominal": ("code", "onehot"), "missing": ("error", "mean", "zero"), "text": ("drop", "tfidf")}
-#: Roles of a column. "label" and "ignored" are given, never inferred from the cells alone.
+#: Roles of a column. "label" and "ignored" are never inferred from the cells alone.
 ROLES = (
     "id", "date", "number", "category", "boolean", "text", "tags", "constant", "label", "ignored",
 )  # fmt: skip
@@ -17,12 +17,12 @@ ROLES = (
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The options of `read`, which explains them; None stands for the default.
+    """Options of `read`, which documents them. None stands for the default.
 
     Raises
     ------
     ValueError
-        An option has a value that it does not have.
+        An option has a value that is not allowed.
 
     Examples
     --------
@@ -55,6 +55,6 @@ class ReadOptions:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The options that were given, by name."""
+        """Options that are not None, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {option: value for option, value in values.items() if value is not None}

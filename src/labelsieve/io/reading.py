@@ -1,4 +1,4 @@
-"""`read`: any file, frame or pair of arrays as a `Dataset`."""
+"""Read a dataset from files, frames or arrays."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import TABLE_FORMATS, open_frame, open_table, stack_tables
 from labelsieve.io.labels import Labels, read_labels
-from labelsieve.io.matrices import Matrices, join, read_matlab, read_npy, read_npz, read_svmlight
-from labelsieve.io.mulan_xml import find_label_xml, xml_labels
+from labelsieve.io.matrices import Matrices, concatenate, read_matlab, read_npy, read_npz, read_svmlight
+from labelsieve.io.mulan_xml import find_label_xml, labels_from_xml
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
-from labelsieve.io.tables import table_dataset
+from labelsieve.io.tables import dataset_from_table
 
 PathLike = str | os.PathLike[str]
 
@@ -30,14 +30,14 @@ _BY_ENDING = {
     ".arff": "arff", ".mat": "matlab", ".svm": "svmlight", ".svmlight": "svmlight",
     ".libsvm": "svmlight",
 }  # fmt: skip
-# Number of bytes that identify the format.
+# Number of bytes used to recognise the format.
 _HEAD_BYTES = 2**16
-# Content that cannot be mistaken, whatever the ending.
+# First bytes that identify a format, whatever the extension.
 _MAGIC = {
     b"PAR1": "parquet", b"\x93NUMPY": "npy", b"MATLAB 5.0": "matlab", b"MATLAB 7.3": "matlab", b"\x89HDF": "matlab",
 }  # fmt: skip
-# A line of sizes, or labels and a first index:value. Possessive, so that a long line of digits takes no time. The group
-# is not: before 3.11.5 Python does not go back to its start when it matches in part only (python/cpython#100061).
+# A line of sizes, or labels and a first index:value. Possessive repeats keep matching linear. The group is not
+# possessive, because Python before 3.11.5 fails to backtrack after a partial match (python/cpython#100061).
 _SVMLIGHT_LINE = re.compile(
     rb"\d++ \d++ \d++[ \t]*+\r?\n|(?:[-+\d.,]++[ \t]++)?\d++:[^,;\s]++(?:\s|\Z)", re.ASCII
 )
@@ -67,77 +67,77 @@ def read(
 ) -> Dataset:
     r"""Read a dataset from a file, a frame or arrays.
 
-    Columns of tables may hold anything. The type of each column is inferred, reported in `Dataset.columns`, and can be
-    overruled by `roles`. A number or a boolean is one feature; a date becomes time, month, weekday and hour; a
-    category or a list of tags becomes one 0/1 feature per frequent value. Columns that name the rows or never change
-    are left out. ARFF, MATLAB, NPZ, NPY and svmlight files, and files of `write`, declare their features, which are
-    all kept.
+    Tables may have columns of any type. `read` infers the role of each column, reports it in `Dataset.columns`, and
+    encodes the column as features. You can override the roles with `roles`. A number or boolean gives one feature. A
+    date gives time, month, weekday and hour. A category or a list of tags gives one 0/1 feature per frequent value.
+    Identifiers and constant columns are left out. ARFF, MATLAB, NPZ, NPY and svmlight files, and files from `write`,
+    declare their features, and all of them are kept.
 
     Parameters
     ----------
     source : path, sequence of paths, DataFrame or {array-like, sparse matrix} of shape (n_samples, n_features)
         CSV or TSV, JSON (a list, or one object per line), Excel, Parquet, ARFF (dense or sparse; Mulan or MEKA), MATLAB
         (up to version 7), svmlight and LIBSVM multi-label text, the text format of the extreme classification
-        repository, NPZ, or NPY. The format is recognised by content and ending. Files may be compressed with gzip,
-        bzip2 or zip. Several paths, such as training and test part, are put below one another. Excel and Parquet need
-        the extra ``files``.
+        repository, NPZ, or NPY. The format is recognised by content and extension. Files may be compressed with gzip,
+        bzip2 or zip. The rows of several paths, such as training and test set, are concatenated. Excel and Parquet
+        need the extra ``files``.
     labels : int, str, path, sequence of str, array-like or None, default=None
-        Which columns are labels:
+        Label columns:
 
-        - None: what the file says. The Mulan XML file next to an ARFF file (``birds.xml`` for ``birds.arff`` or
-          ``birds-train.arff``) or with it in a zip archive; else MEKA's ``-C q`` in the relation name; else columns
-          named ``label:...``; in other tables the one column that holds tags; in MATLAB and NPZ files the matrix with a
-          usual name such as ``target``.
-        - an integer q: the last q columns; a negative one: the first columns. (MEKA's own ``-C`` counts the other way
-          round.) A string of an integer means the same.
-        - names or shell patterns such as ``"label_*"``; one string may hold several, separated by commas. In tables a
-          label column holds yes and no in some spelling, or tags such as ``billing;bug`` or ``["billing", "bug"]``.
-        - the path of a Mulan XML file, or of a second table whose columns are all labels.
+        - None: declared by the file. For ARFF, the Mulan XML file next to it (``birds.xml`` for ``birds.arff`` or
+          ``birds-train.arff``) or in the same zip archive, or MEKA's ``-C q`` in the relation name. For tables,
+          columns named ``label:...``, or the only column of tags. For MATLAB and NPZ files, the matrix with a common
+          name such as ``target``.
+        - an integer q: the last q columns, or the first ones if negative. (MEKA's ``-C`` is the other way round.) You
+          can also pass the integer as a string.
+        - names or shell patterns such as ``"label_*"``. A string may contain several, separated by commas. In tables, a
+          label column contains any words for yes and no, or tags such as ``billing;bug`` or ``["billing", "bug"]``.
+        - the path of a Mulan XML file, or of a second table that contains only labels.
         - for MATLAB and NPZ files, the name of the label matrix.
-        - for arrays, the candidate labels: 0/1, classes or sets of tags.
+        - for arrays, the candidate labels: a 0/1 matrix, classes or sets of tags.
     candidates : str, path, sequence of str or None, default=None
-        Columns, second table or matrix with candidate labels, given like `labels`. None takes columns named
-        ``candidate:...``, or a matrix with a usual name such as ``partial_labels``.
+        Columns, second table or matrix with candidate labels, given like `labels`. None selects columns named
+        ``candidate:...``, or a matrix with a common name such as ``partial_labels``.
     ignore : str, sequence of str or None, default=None
         Names or patterns of columns that are neither features nor labels.
     id : str or None, default=None
-        The column that names the rows. None takes the first one of a table that does, else the index of a frame.
+        Column with the names of the rows. None selects the first identifier column, or else the index of a frame.
     roles : mapping of str to str or None, default=None
         Roles of columns of a table, such as ``{"zip": "category"}``.
     label_sep : str or None, default=None
-        Separator between the tags of a cell. None finds out.
+        Separator between tags in a cell. None detects it.
     text : {"drop", "tfidf"} or None, default=None
-        Whether free text in tables is left out (the default) or becomes one feature per frequent word.
+        Encoding of free text in tables: none, or one feature per frequent word. None means "drop".
     nominal : {"code", "onehot"} or None, default=None
-        Encoding of categories: their position (0, 1, 2, ... in the order of the ARFF header, else alphabetical), or one
-        0/1 feature per category, named ``feature=category``. None takes "onehot" for tables and "code" for files that
+        Encoding of categories: as codes (0, 1, 2, ... in the order of the ARFF header, or else alphabetical), or as one
+        0/1 feature per category, named ``feature=category``. None means "onehot" for tables and "code" for files that
         declare their categories.
     missing : {"error", "mean", "zero"} or None, default=None
-        How to treat missing values: raise, fill in the mean (the most frequent category), or fill in 0. None raises
-        for files that declare their features; in tables it fills in the median, and adds a feature ``column: missing``
-        if five rows or more have no value.
+        Treatment of missing values: raise an error, fill in the mean (or the most frequent category), or fill in 0.
+        None raises for files that declare their features. In tables it fills in the median, and adds a feature
+        ``column: missing`` if at least five values are missing.
     name : str or None, default=None
-        Name of the dataset. None takes the file name without endings.
+        Name of the dataset. None uses the file name without extensions.
     chunks : int, "auto" or None, default=None
-        None reads everything into memory. A number of rows gives dask arrays with blocks of so many rows, which are
-        read when they are used; "auto" takes blocks of 16 MB. See `docs/guide/scale.md`.
+        Number of rows per block. None reads everything into memory. Otherwise the result contains dask arrays, whose
+        blocks are read when they are used. "auto" uses blocks of 16 MB. See `docs/guide/scale.md`.
 
     Returns
     -------
     Dataset
-        Sparse files give sparse features and labels. Labels stand in the order of their columns.
+        Features and labels, sparse if the file is sparse. Labels are in column order.
 
     Raises
     ------
     DatasetError
-        The file is damaged, contradictory or leaves a question open. The message says what to do.
+        The file is damaged, inconsistent or ambiguous. The message says what to do.
 
     Notes
     -----
-    String attributes of ARFF files are left out; dates become seconds since 1970. A square label matrix in MATLAB files
-    is taken as labels x samples. A MATLAB or NPZ part without candidates, next to one with candidates, has its truth as
-    candidates. Labels of svmlight files are those that occur, in numerical order. A file may hold at most 32 cells per
-    byte, or 2**24 cells; a column of a sparse matrix counts as 64 cells.
+    String attributes of ARFF files are left out, and dates become seconds since 1970. A square label matrix in a MATLAB
+    file is read as labels x samples. If only some parts of a MATLAB or NPZ file have candidates, the other parts use
+    their true labels as candidates. In svmlight files, the labels that occur are kept in numerical order. A file may
+    contain at most 32 cells per byte, or 2**24 cells if that is more. A column of a sparse matrix counts as 8 cells.
 
     Examples
     --------
@@ -182,16 +182,16 @@ def read_files(
     name: str | None = None,
     chunks: int | str | None = None,
 ) -> Dataset:
-    """Read the parts of one dataset; the parameters are those of `read`."""
+    """Read the parts of one dataset. The parameters are those of `read`."""
     if not paths:
-        raise DatasetError("read needs at least one path, got an empty list; name the data file.")
+        raise DatasetError("source must have at least one path, got an empty list; pass the data file.")
     parts = [Path(path) for path in paths]
     origin = " + ".join(map(str, parts))
     if chunks is not None:
-        from labelsieve.io.blocks import check_chunks, files_in, open_in_blocks
+        from labelsieve.io.blocks import check_chunks, open_in_blocks, parquet_files
 
         rows = check_chunks(chunks)
-        parts = [file for path in parts for file in files_in(path)]
+        parts = [file for path in parts for file in parquet_files(path)]
     sources = [Source(part) for part in parts]
     first = sources[0]
     kind = ""
@@ -203,34 +203,42 @@ def read_files(
             return found.to_dataset(options, first.error, name=name, source=origin)
         kind = format_of(first)
         if any(format_of(part) != kind for part in sources):
-            raise first.error("and the other parts must have the same format; convert one")
-        own_name = _common_stem(sources) if name is None else name
+            raise first.error("all parts must have the same format; convert the others")
+        default_name = _common_stem(sources)
         if kind in TABLE_FORMATS.values():
             raw = stack_tables([open_table(part, kind) for part in sources], first.error)
             file = first if len(sources) == 1 else None
-            data = table_dataset(
-                raw, options, first.error, read_file=read_label_file, file=file, name=own_name, source=origin
+            table_name = default_name if name is None else name
+            data = dataset_from_table(
+                raw,
+                options,
+                first.error,
+                read_file=read_label_file,
+                file=file,
+                name=table_name,
+                source=origin,
             )
             return _with_checksum(data, sources)
         _check_options(first, kind, options)
         if kind == "svmlight":
             found = read_svmlight(sources)
         else:
-            found = join([_READERS[kind](part, options) for part in sources], first.error)
+            found = concatenate([_READERS[kind](part, options) for part in sources], first.error)
         if kind == "arff" and options.labels is None:
             found = replace(found, declared_labels=_declared_labels(first, found))
         if kind in ("arff", "npy"):
             found = found.split(options, read_label_file, first.error)
-        own_name = (found.name or own_name) if name is None else name
-        data = found.to_dataset(options, first.error, name=own_name, source=origin)
+        if name is None:
+            name = found.name or default_name
+        data = found.to_dataset(options, first.error, name=name, source=origin)
         return _with_checksum(data, sources)
     except MemoryError:
-        raise first.error("does not fit into memory; read a part of it, or check for damage") from None
+        raise first.error("does not fit into memory; read a part of it, or check if it is damaged") from None
     except DatasetError as error:
         if any(str(part.path) in str(error) for part in sources):
             raise
         raise DatasetError(f"{origin}: {error}") from None
-    except Exception as error:  # on damaged files the libraries raise almost anything
+    except Exception as error:  # libraries raise errors of any type on damaged files
         reason = str(error).partition("\n")[0] or type(error).__name__
         form = f" as {_NAMES[kind]}" if kind else ""
         raise first.error(f"cannot be read{form} ({reason}); save or copy it again") from error
@@ -241,13 +249,13 @@ def _with_checksum(dataset: Dataset, sources: Sequence[Source]) -> Dataset:
 
 
 def format_of(source: Source) -> str:
-    """Return the format of a file by its content, else by its ending, else by its first line."""
+    """Detect the format of a file by its content, its extension or its first line."""
     if source.is_npz:
         return "npz"
     if source.is_workbook:
         return "excel"
     if source.path.suffix.lower() == ".xls":
-        raise source.error("is an Excel file of the old kind; save it as .xlsx or .csv")
+        raise source.error("is in the old Excel format; save it as .xlsx or .csv")
     head = source.content[:_HEAD_BYTES]
     for magic, kind in _MAGIC.items():
         if head.startswith(magic):
@@ -255,45 +263,45 @@ def format_of(source: Source) -> str:
     if _ARFF_START.match(head):
         return "arff"
     if source.ending in (".npz", ".npy"):
-        raise source.error("does not hold NumPy arrays; check its ending, or copy it again")
+        raise source.error("must contain NumPy arrays; check its extension, or copy it again")
     by_ending = _BY_ENDING.get(source.ending) or TABLE_FORMATS.get(source.ending)
     if by_ending is not None and by_ending != "excel" and source.ending not in ("", ".txt"):
         return by_ending
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"<"):
-        raise source.error("is an XML file; give the data file as path and this one as `labels`")
+        raise source.error("is an XML file; pass the data file as path and this one as `labels`")
     if _SVMLIGHT_LINE.match(text):
         return "svmlight"
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise source.error(
-            "is a binary file of unknown format; give CSV, JSON, Excel, Parquet, ARFF, MATLAB, svmlight or NPZ"
+            "must be CSV, JSON, Excel, Parquet, ARFF, MATLAB, svmlight or NPZ, got an unknown format; convert it"
         )
     return "delimited"
 
 
 def _is_matrix(labels: Any) -> bool:
-    """Return whether labels are values, not names of columns."""
+    """Return True if labels are values rather than names of columns."""
     if labels is None or isinstance(labels, (int, str, os.PathLike)):
         return False
     return not (isinstance(labels, (list, tuple)) and all(isinstance(label, str) for label in labels))
 
 
 def _read_arrays(X: Any, Y: Any, name: str | None) -> Dataset:
-    """Take features and candidates as ``fit`` does; frames give their names."""
+    """Build a dataset from features and candidates as in ``fit``, with the names of frames."""
     if Y is None:
         raise DatasetError(
-            f"{type(X).__name__} needs labels, got None; pass a 0/1 matrix, classes or sets of tags, or give the path "
-            "of a file."
+            f"labels must be a 0/1 matrix, classes or sets of tags for a source of type {type(X).__name__}, got None; "
+            "pass them, or the path of a file."
         )
     try:
         checked_X, checked_Y = check_problem(X, Y)
     except (TypeError, ValueError) as error:
-        raise DatasetError(f"the arrays cannot be used: {error}") from None
-    names = {"feature": getattr(X, "columns", None), "label": getattr(Y, "columns", binarize_tags(Y)[1])}
-    shown: Any = {f"{kind}_names": tuple(map(str, own)) for kind, own in names.items() if own is not None}
+        raise DatasetError(f"invalid arrays: {error}") from None
+    columns = {"feature": getattr(X, "columns", None), "label": getattr(Y, "columns", binarize_tags(Y)[1])}
+    names: Any = {f"{kind}_names": tuple(map(str, own)) for kind, own in columns.items() if own is not None}
     if hasattr(X, "iloc") and X.index.is_unique:
-        shown["row_ids"] = X.index.tolist()
-    return Dataset(checked_X, checked_Y, name=name or "", **shown)
+        names["row_ids"] = X.index.tolist()
+    return Dataset(checked_X, checked_Y, name=name or "", **names)
 
 
 def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
@@ -304,19 +312,21 @@ def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
 
     raw = open_frame(frame)
     if not all(raw.frame.shape):
-        raise fail(f"needs rows and columns, got shape {raw.frame.shape!r}")
-    return table_dataset(raw, options, fail, read_file=read_label_file, file=None, name=name or "", source="")
+        raise fail(f"must contain rows and columns, got shape {raw.frame.shape!r}")
+    return dataset_from_table(
+        raw, options, fail, read_file=read_label_file, file=None, name=name or "", source=""
+    )
 
 
 def _common_stem(sources: Sequence[Source]) -> str:
-    """Return the name of one file without endings, or the words that several file names begin with."""
+    """Return the name of a file without extensions, or the words that several file names start with."""
     words = zip(*(re.split(r"[-_. ]", source.stem) for source in sources), strict=False)
     shared = [same[0] for same in takewhile(lambda same: len(set(same)) == 1, words)]
     return sources[0].stem[: len("-".join(shared))] or sources[0].stem
 
 
 def _check_options(first: Source, kind: str, options: ReadOptions) -> None:
-    """Reject options that mean nothing for files which are not tables."""
+    """Raise for options that do not apply to the format."""
     unusable = {"roles", "label_sep", "text"}
     if kind != "arff":
         unusable.add("id")
@@ -327,22 +337,24 @@ def _check_options(first: Source, kind: str, options: ReadOptions) -> None:
     for option, value in options.given.items():
         is_matrix = option in ("labels", "candidates") and kind in ("matlab", "npz")
         if option in unusable or (is_matrix and not isinstance(value, str)):
-            raise first.error(f"is {_NAMES[kind]}, so `{option}={value!r}` cannot apply; leave it out")
+            raise first.error(
+                f"is a file in {_NAMES[kind]} format, which does not support `{option}={value!r}`; omit it"
+            )
 
 
 def _declared_labels(source: Source, table: Matrices) -> Sequence[str] | None:
-    """Return the labels that an XML file in the archive or next to the file names, else those of the file."""
+    """Return the labels listed by an XML file in the archive or next to the file, or else by the file itself."""
     if source.label_xml is not None:
-        return xml_labels(source, source.label_xml, table.names, source.error)
+        return labels_from_xml(source, source.label_xml, table.names, source.error)
     beside = find_label_xml(source)
     if beside is None:
         return table.declared_labels
     xml = Source(beside)
-    return xml_labels(xml, xml.content, table.names, source.error)
+    return labels_from_xml(xml, xml.content, table.names, source.error)
 
 
 def read_label_file(path: Path, n_rows: int) -> Labels:
-    """Read a second file that holds labels only."""
+    """Read a second file that contains only labels."""
     source = Source(path)
     kind = format_of(source)
     if kind in ("arff", "npy"):
@@ -353,7 +365,7 @@ def read_label_file(path: Path, n_rows: int) -> Labels:
         found = read_labels(raw, range(len(raw.names)), None, source.error, must_vary=False)
         labels = Labels.of_matrix(found.Y, found.names)
     else:
-        raise source.error("must be a table or ARFF to hold the labels of another file; convert it")
+        raise source.error("must be a table or an ARFF file to contain labels of another file; convert it")
     if labels.Y.shape[0] != n_rows:
-        raise source.error(f"has {labels.Y.shape[0]} rows, but the data have {n_rows}; they must match")
+        raise source.error(f"must have {n_rows} rows like the data, got {labels.Y.shape[0]}; check the file")
     return labels

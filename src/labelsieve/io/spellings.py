@@ -1,4 +1,4 @@
-"""Numbers, dates, truth values and lists of tags as people write them in tables."""
+"""Parse numbers, dates, booleans and lists of tags as people write them in tables."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-#: Words for a missing value, in small letters.
+#: Lower-case words for a missing value.
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "<na>", "nat"})
-#: Words for yes and no, in small letters.
+#: Lower-case words for yes and no.
 TRUE = frozenset({"1", "1.0", "true", "yes", "t", "y"})
 FALSE = frozenset({"0", "0.0", "false", "no", "f", "n"})
 _LABEL_MARKS = {
     "+1": True, "-1": False, "-1.0": False, "x": True, "✓": True, "✔": True, "✗": False, "✘": False,
 }  # fmt: skip
-#: Marks for a missing value that mean something else next to words.
+#: Dashes, which mean a missing value among numbers, but not among words.
 DASHES = frozenset({"-", "--", "–", "—"})
-#: Separators of the tags of a cell, the likeliest first.
+#: Separators between tags, most likely first.
 TAG_SEPARATORS = (";", "|", ",")
 
 _MAX_NUMBER_LENGTH = 40
 _MAX_DATE_LENGTH = 40
 _CURRENCY = re.compile(r"([-+]?)\s*[€$£¥]\s*(?=[\d.,])|(?<=\d)\s*(?:[€$£¥]|EUR|USD|GBP)$")
-# Thousands separators of several countries that mean nothing else between digits.
+# Thousands separators that are unambiguous between digits.
 _THOUSANDS = re.compile(r"(?<=\d)[ \u00a0\u202f'’_](?=\d{3}(?!\d))")
 _DECIMAL_POINT = re.compile(r"[-+]?(?=[.\d])(?:\d{1,3}(?:,\d{3})+|\d*)(?:\.\d*)?(?:[eE][-+]?\d+)?")
 _DECIMAL_COMMA = re.compile(r"[-+]?(?=[,\d])(?:\d{1,3}(?:\.\d{3})+|\d*)(?:,\d*)?(?:[eE][-+]?\d+)?")
@@ -45,9 +45,9 @@ _DATE_FIELDS = {"%d": "day", "%m": "month", "%b": "month", "%B": "month", "%Y": 
 
 
 def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) -> tuple[dict[str, float], str]:
-    """Return the numbers of texts in the one spelling that fits most of them, and a note about it.
+    """Parse numbers in the notation that fits most of the texts. Return them with a note about the notation.
 
-    If ``1,500`` could be 1.5 or 1500 in all texts, `commas_are_decimal` decides.
+    If all commas are ambiguous, as in ``1,500``, `commas_are_decimal` decides.
 
     Examples
     --------
@@ -70,18 +70,18 @@ def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) ->
         notes.append("decimal commas")
     else:
         chosen = {text: number.replace(",", "") for text, number in pointed.items()}
-        notes += ["commas part thousands"] * has_commas
+        notes += ["commas separate thousands"] * has_commas
     if is_tie and has_commas:
         example = next(text for text, number in pointed.items() if "," in number)
-        notes[0] += f": {example} is {float(chosen[example]):.15g}"
+        notes[0] += f" ({example} is {float(chosen[example]):.15g})"
     if any("%" in text for text in chosen):
-        notes.append("per cent")
+        notes.append("percentages")
     numbers = {text: value for text, number in chosen.items() if (value := _parse_float(number)) is not None}
     return numbers, "; ".join(notes)
 
 
 def _parse_float(text: str) -> float | None:
-    """Return the number that Python reads, without underscores."""
+    """Parse a number in Python's notation without underscores, or return None."""
     try:
         number = float(text)
     except ValueError:
@@ -90,15 +90,15 @@ def _parse_float(text: str) -> float | None:
 
 
 def _strip_units(text: str) -> str:
-    """Remove currency, per cent sign and thousands separators except commas and points."""
+    """Remove currency, percent sign and thousands separators except commas and points."""
     bare = _CURRENCY.sub(r"\1", text.strip().replace("−", "-")).strip()
     return _THOUSANDS.sub("", bare.removesuffix("%").strip())
 
 
 def read_dates(texts: Collection[str], *, days_first: bool = False) -> tuple[dict[str, np.datetime64], str]:
-    """Return the dates of texts in the one spelling that fits most of them, and a note about it.
+    """Parse dates in the format that fits most of the texts. Return them with a note about the format.
 
-    Dates are seconds without a zone. If ``01/02/2020`` could be either in all texts, `days_first` decides.
+    Dates have no time zone. If all texts are ambiguous, as in ``01/02/2020``, `days_first` decides.
 
     Examples
     --------
@@ -128,11 +128,11 @@ def read_dates(texts: Collection[str], *, days_first: bool = False) -> tuple[dic
     first = "%d" if days_first else "%m"
     dates, day = next((pair for pair in best if pair[1].startswith(first)), best[0])
     note = re.sub(r"%[a-zA-Z]", lambda code: _DATE_FIELDS[code.group()], day)
-    return dates, note if len(best) == 1 else f"{note}, which is a guess"
+    return dates, note if len(best) == 1 else f"{note} (ambiguous)"
 
 
 def _parse_dates(texts: Iterable[str], layout: str | Callable[[str], datetime]) -> dict[str, np.datetime64]:
-    """Return the dates of the texts that can be read in a layout of `strptime` or by a function."""
+    """Parse dates in a `strptime` format or with a function. Skip texts that do not match."""
     dates: dict[str, np.datetime64] = {}
     for text in texts:
         try:
@@ -141,22 +141,22 @@ def _parse_dates(texts: Iterable[str], layout: str | Callable[[str], datetime]) 
                 date = date.astimezone(UTC).replace(tzinfo=None)
         except (ValueError, OverflowError):
             continue
-        # Seconds reach before 1678 and beyond 2262, nanoseconds do not.
+        # Nanoseconds would limit dates to the years 1678 to 2262.
         dates[text] = np.datetime64(date, "s")
     return dates
 
 
 def read_booleans(texts: Collection[str]) -> dict[str, float]:
-    """Return 1 for yes and 0 for no in any of the usual words; nothing unless both occur and nothing else."""
+    """Parse words for yes and no as 1 and 0. Return nothing unless both occur and nothing else does."""
     words = {text: text.strip().lower() for text in texts}
-    said = set(words.values())
-    if said <= TRUE | FALSE and said & TRUE and said & FALSE:
+    distinct = set(words.values())
+    if distinct <= TRUE | FALSE and distinct & TRUE and distinct & FALSE:
         return {text: float(word in TRUE) for text, word in words.items()}
     return {}
 
 
 def boolean_value(word: str) -> bool | None:
-    """Return what a word or mark of a label says, or None if it is neither yes nor no.
+    """Parse a word or mark for yes or no, or return None.
 
     Examples
     --------
@@ -167,28 +167,28 @@ def boolean_value(word: str) -> bool | None:
     if word in TRUE or word in FALSE:
         return word in TRUE
     try:
-        # 1.000000000000000000e+00 is what numpy.savetxt writes.
+        # numpy.savetxt writes 1.000000000000000000e+00.
         return _LABEL_MARKS[word] if word in _LABEL_MARKS else {0.0: False, 1.0: True}.get(float(word))
     except ValueError:
         return None
 
 
 def read_list(text: str) -> tuple[str, ...] | None:
-    """Read a list as JSON, Python or NumPy write it; None if the text is not a list.
+    """Parse a list of tags in the notation of JSON, Python or NumPy, or return None.
 
     Examples
     --------
     >>> read_list('["a", "b"]'), read_list("['a', 'b']"), read_list("['a' 'b']"), read_list("a;b")
     (('a', 'b'), ('a', 'b'), ('a', 'b'), None)
     """
-    found = items_of(text)
+    found = parse_list(text)
     if found is not None:
-        return tags_of(found[0])
+        return clean_tags(found[0])
     return () if text.strip() == "{}" else None
 
 
-def items_of(text: str) -> tuple[list[Any], Callable[[list[Any]], str]] | None:
-    """Return the items of a list and the function that writes lists the same way; None if it is not a list."""
+def parse_list(text: str) -> tuple[list[Any], Callable[[list[Any]], str]] | None:
+    """Parse a list. Return its items and a function that writes lists in the same notation, or None."""
     text = text.strip()
     if text[:1] + text[-1:] not in ("[]", "{}", "()"):
         return None
@@ -212,7 +212,7 @@ def _write_numpy_list(items: list[str]) -> str:
     return "[" + " ".join(f"'{item}'" for item in items) + "]"
 
 
-# Functions that read a list and write it back.
+# Functions that read and write a list in each notation.
 _LISTS: tuple[tuple[Callable[[str], Any], Callable[[list[Any]], str]], ...] = (
     (json.loads, partial(json.dumps, ensure_ascii=False)),
     (_read_numpy_list, _write_numpy_list),
@@ -220,15 +220,15 @@ _LISTS: tuple[tuple[Callable[[str], Any], Callable[[list[Any]], str]], ...] = (
 )
 
 
-def tags_of(items: Iterable[Any]) -> tuple[str, ...]:
-    """Return tags as texts, without duplicates and missing ones."""
+def clean_tags(items: Iterable[Any]) -> tuple[str, ...]:
+    """Convert tags to strings, and drop duplicates and missing values."""
     texts = (str(item).strip() for item in items if item is not None and item == item)
     return tuple(dict.fromkeys(text for text in texts if text))
 
 
 def split_tags(text: str, separator: str | None) -> tuple[str, ...]:
-    """Return the tags of a cell, which is a list or has separators."""
+    """Split a cell into tags at its separators, or as a list."""
     found = read_list(text)
     if found is not None:
         return found
-    return tags_of([text] if not separator else text.split(separator))
+    return clean_tags([text] if not separator else text.split(separator))

@@ -1,4 +1,4 @@
-"""Turn a table of anything into a `Dataset`: column types, labels, features and names of the rows."""
+"""Convert a table with columns of any type to a `Dataset`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from labelsieve.io.column_choice import (
     require_unique,
     unknown_column_error,
 )
-from labelsieve.io.column_types import TypedColumn, infer_column_type, plain_numbers, texts_of
+from labelsieve.io.column_types import TypedColumn, cell_strings, infer_column_type, plain_numbers
 from labelsieve.io.dataset import Column, Dataset
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import Features, encode
@@ -31,14 +31,14 @@ from labelsieve.io.source import Source
 
 @dataclass(frozen=True)
 class Origin:
-    """File of a table and the way it is written, which a copy needs."""
+    """File of a table and its format, needed to copy it."""
 
     source: Source
     table: RawTable
     labels: Labels
 
 
-def table_dataset(
+def dataset_from_table(
     raw: RawTable,
     options: ReadOptions,
     fail: Fail,
@@ -48,7 +48,7 @@ def table_dataset(
     name: str,
     source: str,
 ) -> Dataset:
-    """Make a dataset of a table; `file` is the one file it comes from, None if it cannot be copied."""
+    """Convert a table to a dataset. `file` is the file it comes from, or None if it cannot be copied."""
     names, n_rows = raw.names, len(raw.frame)
     given = _given_roles(names, options, fail)
     choice = _choose(names, options, given, fail)
@@ -67,7 +67,7 @@ def table_dataset(
         fail,
     )
     labels = noisy or truth
-    assert labels is not None  # there are labels, or `_choose` has raised
+    assert labels is not None  # `_choose` and `infer_labels` raise without labels
     features = encode(typed, names, options, fail, taken=labels.names)
     row_ids, id_column = _row_names(raw, typed, options.id, fail)
     is_sparse_frame = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
@@ -93,7 +93,7 @@ def table_dataset(
 
 
 def _given_roles(names: Sequence[str], options: ReadOptions, fail: Fail) -> dict[int, str]:
-    """Return the roles that the caller gave, by position."""
+    """Return the roles in `options` by position."""
     given = {**(options.roles or {}), **({} if options.id is None else {options.id: "id"})}
     for name in given:
         if name not in names:
@@ -102,7 +102,7 @@ def _given_roles(names: Sequence[str], options: ReadOptions, fail: Fail) -> dict
 
 
 def _choose(names: Sequence[str], options: ReadOptions, given: Mapping[int, str], fail: Fail) -> ColumnChoice:
-    """Choose label and ignored columns by options, roles and prefixes."""
+    """Choose label, candidate and ignored columns by options, roles and prefixes."""
     taken = [position for position, role in given.items() if role in ("id", "ignored")]
     label_positions = [position for position, role in given.items() if role == "label"]
     if label_positions and options.labels is None:
@@ -118,7 +118,7 @@ def _choose(names: Sequence[str], options: ReadOptions, given: Mapping[int, str]
 def _type_columns(
     raw: RawTable, options: ReadOptions, given: Mapping[int, str], choice: ColumnChoice, fail: Fail
 ) -> dict[int, TypedColumn]:
-    """Return every column but labels with its type."""
+    """Infer the types of all columns except labels."""
     labels = {*(choice.labels or ()), *choice.candidates}
     is_european = raw.kind == "delimited" and raw.separator == ";"
     typed: dict[int, TypedColumn] = {}
@@ -130,7 +130,7 @@ def _type_columns(
         is_nominal = name.startswith(NOMINAL_PREFIX) or hasattr(cells, "cat")
         is_declared = choice.is_declared and role is None and not is_nominal
         numbers = plain_numbers(cells) if is_declared else None
-        if numbers is not None:  # what `write` wrote comes back as it was
+        if numbers is not None:  # keep all features of a file from `write`
             typed[position] = TypedColumn("boolean" if is_binary(numbers) else "number", numbers)
         elif role is None and is_nominal:
             typed[position] = _declared_categories(cells, name, fail)
@@ -142,10 +142,10 @@ def _type_columns(
 
 
 def _declared_categories(cells: Any, name: str, fail: Fail) -> TypedColumn:
-    """Return a column that is declared to hold categories, in the declared order or as codes."""
+    """Convert a column that is declared as categorical, with its categories in order."""
     column = infer_column_type(cells, name, fail, role="category")
     if hasattr(cells, "cat"):
-        return replace(column, categories=tuple(texts_of(cells.cat.categories)))
+        return replace(column, categories=tuple(cell_strings(cells.cat.categories)))
     texts = {text for text in column.values if text is not None}
     codes = {int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 7}
     if len(codes) < len(texts):
@@ -156,7 +156,7 @@ def _declared_categories(cells: Any, name: str, fail: Fail) -> TypedColumn:
 def _row_names(
     raw: RawTable, typed: Mapping[int, TypedColumn], id_column: str | None, fail: Fail
 ) -> tuple[list[str] | None, str | None]:
-    """Return the names of the rows, from a column or the index of a frame, and the column."""
+    """Return the names of the rows from a column or the index of a frame, and the name of the column."""
     for position, column in typed.items():
         name = raw.names[position]
         if column.role != "id" or id_column not in (None, name):
@@ -189,22 +189,26 @@ def _columns(
     for position, column in typed.items():
         notes = [column.note] if column.note else []
         if column.role == "text" and options.text != "tfidf":
-            notes.append("left out; text 'tfidf' makes features of its words")
+            notes.append("left out; the text option 'tfidf' encodes its words")
         elif column.role not in ("id", "constant", "ignored") and position not in members:
-            notes.append("nothing in it is frequent enough to be a feature")
+            notes.append("left out; no value is frequent enough")
         if position in equal_labels:
-            notes.append(f"equals the label '{equal_labels[position]}': leave it out if it was made from it")
-        own = tuple(members.get(position, ()))
-        columns[position] = Column(raw.names[position], column.role, column.n_missing, "; ".join(notes), own)
+            notes.append(
+                f"equals the label '{equal_labels[position]}'; ignore the column if it leaks the label"
+            )
+        encoded = tuple(members.get(position, ()))
+        columns[position] = Column(
+            raw.names[position], column.role, column.n_missing, "; ".join(notes), encoded
+        )
     return tuple(columns[position] for position in range(len(raw.names)))
 
 
 def _labels_equal_to(features: Features, labels: Labels) -> dict[int, str]:
-    """Return the columns with a feature that equals a label or its opposite: the label, by position."""
+    """Return column position -> label for columns with a feature that equals a label or its complement."""
     known: dict[bytes, str] = {}
     for label, column in zip(labels.names, _by_column(labels.Y), strict=True):
-        for is_there in (column != 0, column == 0):
-            known.setdefault(np.packbits(is_there).tobytes(), label)
+        for mask in (column != 0, column == 0):
+            known.setdefault(np.packbits(mask).tobytes(), label)
     found: dict[int, str] = {}
     for position, column in zip(features.column_of.tolist(), _by_column(features.X), strict=True):
         low, high = column.min(), column.max()
@@ -216,6 +220,6 @@ def _labels_equal_to(features: Features, labels: Labels) -> dict[int, str]:
 
 
 def _by_column(matrix: Matrix) -> Iterator[np.ndarray]:
-    """Yield the columns of a matrix."""
+    """Yield the columns of a matrix as dense vectors."""
     columns = by_columns(matrix)
     return (dense(columns_of(columns, slice(at, at + 1))).ravel() for at in range(matrix.shape[1]))

@@ -1,4 +1,4 @@
-"""`write`: a dataset to a file, whole or not at all."""
+"""Write a dataset to a file, completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from labelsieve.io.column_choice import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.matrices import ROLES, SPARSE_PARTS, SVMLIGHT_HEADER
-from labelsieve.io.mulan_xml import xml_text
+from labelsieve.io.mulan_xml import format_label_xml
 
 _ROWS_AT_ONCE = 512
 
@@ -35,7 +35,7 @@ def write(
     *,
     row_names: tuple[str, Sequence[str]] | None = None,
 ) -> None:
-    """Write a dataset in the format that the ending of `path` names; `read` gives it back.
+    """Write a dataset in the format given by the extension of `path`. `read` restores it.
 
     Parameters
     ----------
@@ -43,22 +43,22 @@ def write(
         Dataset to write.
     path : path
         ``.arff`` (with a Mulan ``.xml`` next to it), ``.csv``, ``.tsv``, ``.npz``, ``.svm``, ``.svmlight`` or
-        ``.libsvm``. The file appears complete or not at all.
-    row_names : tuple of (heading, names) or None, default=None
-        A first column that names the rows, in CSV and TSV only. Pass its heading as `ignore` to `read`.
+        ``.libsvm``. A failed write leaves no partial file.
+    row_names : tuple of (header, names) or None, default=None
+        First column with the names of the rows, for CSV and TSV only. Pass its header as `ignore` to `read`.
 
     Raises
     ------
     DatasetError
-        The format cannot hold this dataset, or the file cannot be written.
+        The format cannot represent this dataset, or the file cannot be written.
 
     Notes
     -----
     ARFF is sparse if the features are, and declares nominal features as ``{0,1,...}``. Candidate labels are
-    attributes ``candidate:NAME``, listed in the XML file like the labels, so that no reader takes them for
-    features. CSV columns are called ``label:NAME``, ``candidate:NAME`` and ``nominal:NAME``, so that `read`
-    needs no arguments. svmlight holds true or candidate labels, not both. A comment on its first line holds the
-    names; LIBSVM's own programs do not read it (``grep -v '^#'`` removes it). NPZ holds everything.
+    attributes ``candidate:NAME``. The XML file lists them with the labels, so that other readers do not mistake
+    them for features. CSV columns are named ``label:NAME``, ``candidate:NAME`` and ``nominal:NAME``, so that `read`
+    needs no arguments. svmlight contains either true or candidate labels, and the names in a comment on its first
+    line. Remove the comment with ``grep -v '^#'`` for the LIBSVM programs. NPZ contains everything.
 
     Examples
     --------
@@ -72,17 +72,15 @@ def write(
     """
     if not isinstance(data, Dataset):
         raise DatasetError(
-            f"write needs a Dataset, got {type(data).__name__}; wrap the arrays: Dataset(X, Y)."
+            f"data must be a Dataset, got {type(data).__name__}; wrap arrays with Dataset(X, Y)."
         )
     path = Path(path)
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
-        raise DatasetError(f"{path}: the ending must be one of {', '.join(WRITERS)}, got {path.suffix!r}.")
+        raise DatasetError(f"{path}: the extension must be one of {', '.join(WRITERS)}, got {path.suffix!r}.")
     if row_names is not None and writer is not _write_csv:
-        raise DatasetError(
-            f"{path}: names of rows can be written to .csv and .tsv only, got {path.suffix!r}."
-        )
-    data._require_rows("a copy")
+        raise DatasetError(f"{path}: row_names can only be written to .csv and .tsv, got {path.suffix!r}.")
+    data._require_rows("write")
     try:
         writer(data, path) if row_names is None else _write_csv(data, path, row_names)
     except OSError as error:
@@ -91,10 +89,10 @@ def write(
 
 @contextmanager
 def replacing(path: Path, mode_of: Path | None = None) -> Iterator[IO[bytes]]:
-    """Open a temporary file that replaces `path` after everything is written.
+    """Open a temporary file that replaces `path` when it is complete.
 
-    A link stays, and the file it points to is replaced. Devices and pipes are written to. A replaced file keeps its
-    mode; a new one takes that of the file `mode_of`.
+    For a link, the file that it points to is replaced. Devices and pipes are written directly. A replaced file keeps
+    its mode, and a new file gets the mode of `mode_of`.
     """
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder")
@@ -108,7 +106,7 @@ def replacing(path: Path, mode_of: Path | None = None) -> Iterator[IO[bytes]]:
         with open(temporary, "xb") as stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())  # a crash must not leave an empty file in place of the old one
+            os.fsync(stream.fileno())  # otherwise a crash could replace the old file with an empty one
         if path.exists():
             mode_of = path
         if mode_of is not None and mode_of.exists():
@@ -119,7 +117,7 @@ def replacing(path: Path, mode_of: Path | None = None) -> Iterator[IO[bytes]]:
 
 
 def _write_npz(data: Dataset, path: Path) -> None:
-    """Write everything except the source."""
+    """Write features, labels and names."""
     arrays: dict[str, Any] = {}
     for role in ROLES:
         matrix = getattr(data, role)
@@ -128,28 +126,30 @@ def _write_npz(data: Dataset, path: Path) -> None:
         elif matrix is not None:
             arrays[role] = matrix
     metadata = {key: getattr(data, key) for key in ("feature_names", "label_names", "nominal", "name")}
-    # As bytes, since NumPy's own text arrays pad every name to the longest.
+    # Text arrays of NumPy would pad every name to the length of the longest.
     arrays["labelsieve"] = np.frombuffer(json.dumps(metadata).encode(), dtype=np.uint8)
     with replacing(path) as stream:
         np.savez(stream, **arrays)
 
 
 def _labels(data: Dataset) -> list[tuple[str, Any]]:
-    """Return the label matrices with the prefix of their columns."""
+    """Return prefixes and matrices of the true and candidate labels."""
     both = ((LABEL_PREFIX, data.Y), (CANDIDATE_PREFIX, data.Y_candidates))
     return [(prefix, labels) for prefix, labels in both if labels is not None]
 
 
 def _label_columns(data: Dataset, path: Path) -> list[str]:
-    """Return the names of the label columns with their prefixes; raise if a plain name looks like one."""
+    """Return the names of the label columns with their prefixes. Raise if a name already starts with one."""
     for name in (*data.feature_names, *data.label_names):
         if name.startswith((LABEL_PREFIX, CANDIDATE_PREFIX, NOMINAL_PREFIX)):
-            raise DatasetError(f"{path}: the name {name!r} would be read as a role; rename it or write .npz.")
+            raise DatasetError(
+                f"{path}: names must not start with a prefix of `write`, got {name!r}; rename it, or write .npz."
+            )
     return [prefix + name for prefix, _ in _labels(data) for name in data.label_names]
 
 
 def _number(value: float) -> str:
-    """Return the shortest text of a number."""
+    """Format a number as briefly as possible."""
     text = repr(value)
     return text[:-2] if text.endswith(".0") else text
 
@@ -167,33 +167,33 @@ def _write_arff(data: Dataset, path: Path) -> None:
     header = "\n".join([*lines, "", "@data", ""])
     row_texts = _sparse_rows if sp.issparse(data.X) else _dense_rows
     with replacing(path) as stream, replacing(path.with_suffix(".xml")) as xml:
-        xml.write(xml_text(label_names).encode())
+        xml.write(format_label_xml(label_names).encode())
         stream.write(header.encode("utf-8", errors="replace"))
         stream.writelines(row_texts(data))
-        stream.flush()  # a full disk must show before the XML file takes its place
+        stream.flush()  # a full disk must raise before the XML file is replaced
 
 
 def _quoted(name: str) -> str:
-    """Return a name as ARFF needs it."""
+    """Quote a name for ARFF."""
     return "'" + name.replace("\n", " ").replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _row_batches(data: Dataset) -> Iterator[list[Any]]:
-    """Yield features and label matrices, some rows at a time."""
+    """Yield batches of rows of the features and label matrices."""
     matrices = [data.X, *(labels for _, labels in _labels(data))]
     for rows in batches(data.X.shape[0], width=1, budget=_ROWS_AT_ONCE):
         yield [matrix[rows] for matrix in matrices]
 
 
 def _dense_rows(data: Dataset, separator: str = ",") -> Iterator[bytes]:
-    """Yield the lines of some rows."""
+    """Yield batches of lines with all values."""
     for matrices in _row_batches(data):
         rows = np.hstack([dense(matrix) for matrix in matrices])
         yield "".join(separator.join(map(_number, row)) + "\n" for row in rows.tolist()).encode()
 
 
 def _sparse_rows(data: Dataset) -> Iterator[bytes]:
-    """Yield lines of ``{index value,...}``."""
+    """Yield batches of lines ``{index value,...}``."""
     for matrices in _row_batches(data):
         rows = sp.csr_array(sp.hstack([sp.csr_array(matrix) for matrix in matrices], format="csr"))
         lines = ("{" + ",".join(f"{i} {_number(v)}" for i, v in row) + "}\n" for row in _entries(rows))
@@ -201,7 +201,7 @@ def _sparse_rows(data: Dataset) -> Iterator[bytes]:
 
 
 def _entries(rows: sp.csr_array) -> Iterator[list[tuple[int, float]]]:
-    """Yield index and value of the stored entries of every row."""
+    """Yield the indices and values of the stored entries of each row."""
     pairs = list(zip(rows.indices.tolist(), rows.data.astype(float).tolist(), strict=True))
     starts = rows.indptr.tolist()
     return (pairs[start:end] for start, end in pairwise(starts))
@@ -215,7 +215,9 @@ def _write_csv(data: Dataset, path: Path, row_names: tuple[str, Sequence[str]] |
         names.insert(0, row_names[0])
     spaced = [name for name in names if name != name.strip()]
     if spaced:
-        raise DatasetError(f"{path}: the name {spaced[0]!r} has spaces at an end; rename it or write .npz.")
+        raise DatasetError(
+            f"{path}: names must not start or end with spaces, got {spaced[0]!r}; rename it, or write .npz."
+        )
     separator = "\t" if path.suffix.lower() == ".tsv" else ","
     with replacing(path) as stream:
         stream.write(_quoted_line(names, separator))
@@ -227,7 +229,7 @@ def _write_csv(data: Dataset, path: Path, row_names: tuple[str, Sequence[str]] |
 
 
 def _quoted_line(texts: Sequence[str], separator: str) -> bytes:
-    """Return a line of quoted texts, which may hold separators or start with a byte order mark."""
+    """Format a line of quoted fields, which may contain separators."""
     line = io.StringIO()
     csv.writer(line, delimiter=separator, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(texts)
     return line.getvalue().encode()
@@ -236,7 +238,7 @@ def _quoted_line(texts: Sequence[str], separator: str) -> bytes:
 def _write_svmlight(data: Dataset, path: Path) -> None:
     if data.Y is not None and data.Y_candidates is not None:
         raise DatasetError(
-            f"{path}: svmlight holds either truth or candidates, got both; write .npz or .arff."
+            f"{path}: svmlight can contain either true or candidate labels, got both; write .npz or .arff."
         )
     header = {
         "name": data.name,
@@ -253,11 +255,11 @@ def _write_svmlight(data: Dataset, path: Path) -> None:
             features, labels = (sp.csr_array(matrix) for matrix in (X, Y))
             for row, own in zip(_entries(features), _entries(labels), strict=True):
                 body = " ".join(f"{index + 1}:{_number(value)}" for index, value in row)
-                # Readers skip blank lines.
+                # Readers skip blank lines, so write a zero.
                 stream.write(f"{','.join(str(index) for index, _ in own)} {body or '1:0'}\n".encode())
 
 
-#: Ending of a file -> its writer.
+#: File extension -> writer.
 WRITERS: dict[str, Callable[[Dataset, Path], None]] = {
     ".arff": _write_arff,
     ".npz": _write_npz,

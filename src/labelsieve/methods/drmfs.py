@@ -193,7 +193,7 @@ class DRMFSState(NamedTuple):
 def _accelerated_step(problem: DRMFSProblem, state: DRMFSState) -> tuple[DRMFSState, float]:
     """Minimise a separable bound at the extrapolated point. Restart without momentum if J increases.
 
-    The bound replaces the loss of every row by a quadratic majoriser and the Hessian by a diagonal, so a
+    The bound replaces the loss of every row with a quadratic majoriser and the Hessian with a diagonal, so a
     step without momentum cannot increase J. The sparsity term and the sign constraint stay exact: clip,
     then shrink the row.
     """

@@ -212,7 +212,7 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
         return confidence, trusted_candidates(confidence, theta=self.theta, threshold=self.threshold)
 
     def _sparsity_weights(self, XtY: np.ndarray) -> tuple[float, float]:
-        """Replace "auto" by a fraction of the weight that makes W or S zero if all candidates are trusted."""
+        """Replace "auto" with a fraction of the weight that makes W or S zero if all candidates are trusted."""
         beta, gamma = self.beta, self.gamma
         if isinstance(beta, str):
             # If no feature or no label varies, W is zero with any weight.

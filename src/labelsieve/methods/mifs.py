@@ -83,7 +83,7 @@ class MIFS(BaseSelector):
     every term but the second. In the limit, W = 0 and no ranking is defined. The result of the published
     method is therefore defined by early stopping: gradient steps from a random start until the objective
     changes by less than 1e-3 in a step, at most 300 steps. We keep this as the default because it is the
-    method that others compare with. After some hundreds of steps, the result depends on rounding errors.
+    method that others compare with. After a few hundred steps, the result depends on rounding errors.
 
     With the published start, a W drawn from [0, 1), X W is many times too large, and the ranking is
     dominated by the random numbers. The default ``init="balanced"`` is a deviation that scales W. With 5

@@ -70,8 +70,8 @@ class PMLFSLA(BaseSelector):
     scores_, ranking_ : ndarray of shape (n_features,)
         Squared norms of the rows of QM or Q, and the rank of every feature (1 is best).
     coef_ : ndarray of shape (n_labels, n_features)
-        Transpose of QM. Its products with the features are not on the scale of the labels, so there
-        is no ``decision_function``.
+        Transpose of QM. Its products with the features are not on the scale of the labels, so the
+        method has no ``decision_function``.
     label_confidence_ : ndarray or sparse matrix of shape (n_samples, n_labels)
         T. Rows with candidates sum to 1, and rows without are 0. Sparse if ``y`` was.
     objective_history_ : ndarray of shape (n_iter_ + 1,)

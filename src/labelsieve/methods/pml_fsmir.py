@@ -44,7 +44,7 @@ class PMLFSMIR(BlockSelector):
     ``|UVW - T|^2 + alpha |X - UV|^2 + beta tr(W L W') + gamma |W|_21``
 
     where ``L`` is the Laplacian of the mutual information ``Z'`` between the columns of ``T``.
-    Stage 3 replaces the weights by ``W Z'``. The score of a feature is the norm of its row.
+    Stage 3 replaces the weights with ``W Z'``. The score of a feature is the norm of its row.
 
     Parameters
     ----------

@@ -230,7 +230,7 @@ class Enhancement:
         return self.X.shape[0] * self.params.rho
 
     def solve(self, start: np.ndarray | None = None) -> tuple[EnhancementState, np.ndarray, bool]:
-        """Alternate, starting at the given weights or 0 and S = I. Return what `iterate` does."""
+        """Alternate, starting at the given weights or 0 and S = I. Return the result of `iterate`."""
         n_labels = self.Y.shape[1]
         weights = np.zeros((self.X.shape[1], n_labels)) if start is None else start
         state = EnhancementState(weights, self.X.times(weights), [np.eye(n_labels) for _ in self.groups])
@@ -326,7 +326,7 @@ class Regression:
         return norms / 2 + self.params.C1 / 2 * float(excess @ excess) - self.params.C2 * inner(self.Z, F)
 
     def round(self, state: tuple[np.ndarray, float]) -> tuple[tuple[np.ndarray, float], float]:
-        """Move to the minimum of the reweighted problem, less far if the objective would rise."""
+        """Step to the minimum of the reweighted problem, or less far if the objective would increase."""
         weights, value = state
         direction = self.reweighted_minimum(weights) - weights
         for _ in range(_MAX_CUTS):

@@ -17,10 +17,10 @@ CoverageUnit = Literal["zero-based", "count", "one-based", "excess"]
 
 
 class _RankedRows(NamedTuple):
-    """Rows with labels sorted by score, best first. Columns are places in that order."""
+    """Rows with labels sorted by score, best first. Columns are ranks."""
 
     is_true: np.ndarray
-    #: Number of labels before this place or tied with it, including the label itself.
+    #: Number of labels that rank above the label or are tied with it, including the label itself.
     depth: np.ndarray
     #: Number of true labels among them.
     hits: np.ndarray
@@ -65,7 +65,7 @@ def coverage(
     ties: Ties = "errors",
     empty_rows: EmptyRows = "skip",
 ) -> float:
-    """Compute the mean place of the last true label in the ranking of a row. Lower is better.
+    """Compute the mean rank of the last true label of a row. Lower is better.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def coverage(
     scores : array-like of shape (n_samples, n_labels)
         Scores, where larger means more likely.
     unit : {"zero-based", "count", "one-based", "excess"}, default="zero-based"
-        Unit of the place c of the last of L true labels among q labels:
+        Unit of the rank c of the last of L true labels among q labels:
 
         - ``"zero-based"``: (c - 1) / q.
         - ``"count"``: c, as in scikit-learn's ``coverage_error``.
@@ -97,7 +97,7 @@ def coverage(
     """
     _require_option("unit", unit, CoverageUnit)
 
-    def worst_place(rows: _RankedRows) -> np.ndarray:
+    def last_rank(rows: _RankedRows) -> np.ndarray:
         n_labels = rows.is_true.shape[1]
         depth = np.where(rows.is_true, rows.depth, 0).max(axis=1)
         match unit:
@@ -111,7 +111,7 @@ def coverage(
                 n_true = rows.is_true.sum(axis=1)
                 return (depth - n_true) / np.maximum(n_labels - n_true, 1)
 
-    return _mean_over_rows(worst_place, Y_true, scores, empty_rows, perfect=0.0, ties=ties)
+    return _mean_over_rows(last_rank, Y_true, scores, empty_rows, perfect=0.0, ties=ties)
 
 
 def average_precision(
@@ -210,7 +210,7 @@ def _mean_over_rows(
 def _ranked(true: np.ndarray, scores: np.ndarray, ties: Ties) -> Iterator[_RankedRows]:
     """Sort the labels of each row by score, in batches of rows to limit memory."""
     n_rows, n_labels = true.shape
-    places = np.arange(n_labels)
+    positions = np.arange(n_labels)
     for rows in batches(n_rows, width=n_labels):
         if ties == "errors":
             order = np.argsort(scores[rows], axis=1)[:, ::-1]
@@ -220,10 +220,10 @@ def _ranked(true: np.ndarray, scores: np.ndarray, ties: Ties) -> Iterator[_Ranke
         is_true = np.take_along_axis(true[rows], order, axis=1)
         is_last = np.ones(is_true.shape, dtype=bool)
         if ties == "errors":
-            # Ties share the depth of the last of them.
+            # Tied labels all have the depth of the last one.
             sorted_scores = np.take_along_axis(scores[rows], order, axis=1)
             is_last[:, :-1] = sorted_scores[:, :-1] != sorted_scores[:, 1:]
-        last = np.where(is_last, places, n_labels)
+        last = np.where(is_last, positions, n_labels)
         last = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
         hits = np.take_along_axis(np.cumsum(is_true, axis=1), last, axis=1)
         yield _RankedRows(is_true, last + 1, hits)

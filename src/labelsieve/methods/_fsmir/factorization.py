@@ -158,7 +158,7 @@ def multiplicative_sweep(
     """Update U, V and W once by the ratio of the gradient's negative and positive parts.
 
     Store the new U with the rows, and return V and W with the objective F. F never increases, unless
-    ``printed`` replaces the W-step by Eq. 10 as printed in the paper, with the identity as Laplacian.
+    ``printed`` replaces the W-step with Eq. 10 as printed in the paper, with the identity as Laplacian.
     """
     factors, grams = multiplicative_update(problem, factors, printed=printed)
     return factors, problem.objective(grams, factors.V, factors.W, factors.V @ factors.W)

@@ -174,7 +174,7 @@ def _subsets(n_members: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.nda
 def _linearise(
     linear: np.ndarray, B: np.ndarray, S: np.ndarray, trusted: np.ndarray, level: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Replace -p'Sp by its tangent and solve, repeatedly, while any row improves.
+    """Replace -p'Sp with its tangent and solve, repeatedly, while any row improves.
 
     This is the DC algorithm if S is positive semidefinite.
     """
