@@ -62,7 +62,7 @@ def issues_table(found: Audit, console: Console, n_shown: int, *, missing: bool 
     explained = found.label_issues
     assert explained is not None
     missing = missing or explained.issues.which == "missing"
-    listed = list(found.issue_records(n_shown, missing=missing and explained.missing is not None))
+    listed = list(found.issue_records(n_shown, missing=missing))
     columns = {
         "row": [short(record["row"]) for record in listed],
         "label": [short(record["label"]) for record in listed],

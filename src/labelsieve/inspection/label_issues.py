@@ -34,7 +34,6 @@ from labelsieve.inspection.label_support import (
 )
 
 __all__ = [
-    "MIN_REVIEWED",
     "LabelIssues",
     "draw_candidates",
     "find_label_issues",

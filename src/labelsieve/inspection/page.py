@@ -17,7 +17,8 @@ key              content
 ``curve``        ``k[]`` sizes, ``folds[fold][size]``, ``random[size] = mean, low, high`` and ``none`` without columns,
                  or null
 ``columns[]``    by place: ``n`` name, ``t`` role, ``e`` measure, ``z[label]`` signed 10 z², ``b[]`` place in every
-                 resample, ``s[] = [column, correlation]``, ``h`` distribution, ``x`` empty cells, ``f`` features
+                 resample, ``s[] = [column, correlation]``, ``h`` distribution, ``x`` empty cells, ``f`` features,
+                 ``q`` q-value, ``qb`` whether it is an upper bound
 ``h``            ``d`` whether bins are values, ``t`` their texts or the ends, ``c[]`` counts, ``l[label][]`` counts of
                  the rows with the label, ``n`` the feature that is counted, if not the column itself
 ``f[]``          of a column with several features: name, evidence, label it says most about, signed 10 z²
@@ -33,6 +34,7 @@ key              content
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,13 +60,15 @@ _MOST_VALUES, _N_BINS = 12, 14
 _TAIL = 0.99
 #: Roles whose values have no order.
 _UNORDERED = ("category", "boolean", "text", "tags")
+#: Largest number of missing labels on the page.
+_MOST_SUGGESTED = 25
 #: Bars of the histogram of all candidates.
 _N_BARS = 30
 
 
 def render_page(audit: Audit) -> str:
     """Return the page of an audit as HTML."""
-    ranking, issues, curve = audit.ranking, audit.label_issues, audit.size_curve
+    ranking, issues, curve = audit.ranking, _wrong_labels(audit), audit.size_curve
     scripts = [
         *("dom", "state"),
         *(() if curve is None else ("curve",)),
@@ -72,6 +76,7 @@ def render_page(audit: Audit) -> str:
         *(() if issues is None else ("labels", "issues")),
         *("drawer", "start"),
     ]
+    n_missing, suggestions = _suggestions(audit)
     now = datetime.datetime.now(datetime.UTC)
     return render(
         "audit.html",
@@ -93,8 +98,41 @@ def render_page(audit: Audit) -> str:
         has_issues=issues is not None,
         is_reviewed=issues is not None and issues.issues.has_probabilities,
         is_curved=issues is not None and issues.kernel == "rbf",
+        missing=[_printable(record) for record in suggestions],
+        n_missing=n_missing,
         provenance={**audit.provenance, "Written": now.strftime("%Y-%m-%d %H:%M UTC")},
     )
+
+
+def _wrong_labels(audit: Audit) -> ExplainedIssues | None:
+    """Return the candidates that may be wrong, if they were ranked."""
+    issues = audit.label_issues
+    return issues if issues is not None and issues.issues.which == "wrong" else None
+
+
+def _suggestions(audit: Audit) -> tuple[int, Iterator[dict[str, Any]]]:
+    """Return the number of flagged missing labels, and the first of them with reasons."""
+    explained = audit.label_issues
+    if explained is not None and explained.issues.which == "wrong":
+        explained = explained.missing
+    if explained is None:
+        return 0, iter(())
+    return explained.n_flagged, audit.issue_records(min(explained.n_flagged, _MOST_SUGGESTED), missing=True)
+
+
+def _printable(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a suggestion with the reasons that speak for it."""
+    reasons = [
+        {name: printable(str(reason[name])) for name in ("column", "value")}
+        for reason in record["reasons"]
+        if reason["effect"] > 0
+    ]
+    return {
+        **record,
+        "row": printable(str(record["row"])),
+        "label": printable(record["label"]),
+        "reasons": reasons,
+    }
 
 
 def _asked(audit: Audit) -> int | None:
@@ -107,7 +145,7 @@ def _asked(audit: Audit) -> int | None:
 
 def page_data(audit: Audit) -> dict[str, Any]:
     """Return the JSON data of the page; see the module docstring."""
-    dataset, ranking, issues = audit.dataset, audit.ranking, audit.label_issues
+    dataset, ranking, issues = audit.dataset, audit.ranking, _wrong_labels(audit)
     data: dict[str, Any] = {
         "title": printable(dataset.name or "table"),
         "n": dataset.X.shape[0],
@@ -190,6 +228,9 @@ def _columns(audit: Audit, ranking: Ranking) -> list[dict[str, Any]]:
             ],
             "h": bars,
         }
+        if audit.controlled is not None:
+            record["q"] = float(f"{audit.controlled.q_values[column]:.2g}")
+            record["qb"] = int(audit.controlled.is_bound[column])
         if of_table.n_missing:
             record["x"] = of_table.n_missing
         if of_table.note:

@@ -232,7 +232,7 @@ class Audit:
     ) -> Iterator[dict[str, Any]]:
         """Yield the labels to review first and their reasons as JSON-compatible values."""
         explained = self.label_issues
-        if explained is not None and missing:
+        if explained is not None and missing and explained.issues.which == "wrong":
             explained = explained.missing
         if explained is None:
             return

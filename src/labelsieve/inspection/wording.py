@@ -196,7 +196,7 @@ def _flags(issues: LabelIssues, many: str, by_label: DataFrame, total: str | Non
 
 def describe_guarantees(issues: LabelIssues) -> str:
     """Return what the reviewed labels say about the others: an interval, the progress, or why there is none."""
-    if issues.review is None:
+    if issues.review is None or not (issues.review.is_missing == (issues.which == "missing")).any():
         return ""
     try:
         return issues.error_interval().describe(issues.which)

@@ -24,15 +24,16 @@ const stability = (column) => {
 };
 
 const stabilityCell = (column) => {
-  if (!nHalves) return html("td", { class: "c-q" });
+  if (!nSubsamples) return html("td", { class: "c-q" });
   const { chosen, group, low, high, picture } = stability(column);
-  const title = `95 % interval ${percent(low)} to ${percent(high)}${group > chosen ? `; it or a substitute: ${percent(group)}` : ""}`;
-  return html("td", { class: "c-q", title }, html("div", { class: "cell2" }, picture, html("span", { class: "num" }, percent(chosen))));
+  const title = `95 % interval ${percent(low)} to ${percent(high)}${group > chosen ? `; including substitutes: ${percent(group)}` : ""}`;
+  return html("td", { class: "c-q", title }, html("div", { class: "cell2" }, picture, html("span", { class: "num" }, `${whole(chosen * nSubsamples)}/${nSubsamples}`)));
 };
 
-const describe = (column) => column.t + (column.f ? ` · ${column.f.length}${column.f.length > 11 ? "+" : ""} features` : "") + (column.x ? ` · ${whole(column.x)} empty` : "");
+const errorRate = (column) => (column.q === undefined ? "" : ` · q ${column.qb ? "≤ " : ""}${column.q}`);
+const describe = (column) => column.t + (column.f ? ` · ${column.f.length}${column.f.length > 11 ? "+" : ""} features` : "") + (column.x ? ` · ${whole(column.x)} empty` : "") + errorRate(column);
 
-// Evidence and z² are told in whole numbers; the score of a method has any size.
+// Evidence and z² are shown as integers; scores of other methods can have any size.
 const measured = (worth) => (state.label >= 0 || data.measure === "evidence" ? whole(worth) : minus(Number(worth.toPrecision(3))));
 
 const columnRow = (column, most) => {
@@ -61,15 +62,15 @@ draw.columns = () => {
   const shown = state.printing
     ? listed.filter((column) => column.place <= Math.max(state.kept, 10)).slice(0, 150)
     : listed.slice(state.page * state.size, (state.page + 1) * state.size);
-  const more = nColumns < data.d ? ` The first ${whole(nColumns)} are on this page.` : "";
+  const more = nColumns < data.d ? ` This page shows the first ${whole(nColumns)}.` : "";
   byId("columnwords").textContent = state.label < 0
     ? `${whole(state.kept)} of ${whole(data.d)} columns kept.${more}`
-    : `${whole(listed.length)} of ${whole(data.d)} say something about “${short(labels[state.label].n)}”.`;
+    : `${whole(listed.length)} of ${whole(data.d)} have evidence for “${short(labels[state.label].n)}”.`;
   byId("columnsort").value = state.sort;
   markSorted(byId("columntable"), state.sort, state.ascending === (state.sort === "place" || state.sort === "name"));
   byId("columnrows").replaceChildren(...shown.map((column) => columnRow(column, most)));
   byId("nocolumn").hidden = listed.length > 0;
-  // A last page that is shorter must not move what stands below.
+  // Keep the height when the last page is shorter.
   const height = listed.length > state.size && !state.printing ? `${phone.matches ? 84 * state.size : 44 * state.size + 36}px` : "";
   byId("columnwrap").style.setProperty("min-height", height);
   pager(byId("columnpager"), {

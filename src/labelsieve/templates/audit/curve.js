@@ -1,7 +1,7 @@
-// The size curve, with the slider on the same logarithmic axis.
+// Size curve, with a slider on the same logarithmic axis.
 const sizes = data.curve.k, folds = data.curve.folds;
 const meanCurve = sizes.map((_, place) => folds.reduce((sum, fold) => sum + fold[place], 0) / folds.length);
-// Random columns and no columns, where they were asked.
+// Random columns and no columns, if computed.
 const random = data.curve.random || [], randomCurve = random.map(([mean]) => mean), none = data.curve.none;
 const plot = { width: 356, height: 226, left: 34, right: 12, top: 14, bottom: 30 };
 const logEnd = Math.log(Math.max(2, nColumns));
@@ -13,7 +13,7 @@ const lowest = Math.min(...everyValue) - margin, highest = Math.max(...everyValu
 const plotY = (value) => plot.top + ((plot.height - plot.top - plot.bottom) * (highest - value)) / (highest - lowest);
 const pathOf = (values) => values.map((value, place) => `${place ? "L" : "M"}${plotX(sizes[place]).toFixed(1)} ${plotY(value).toFixed(1)}`).join("");
 
-// Between the sizes that were tried, straight lines on the logarithmic axis.
+// Linear interpolation on the logarithmic axis.
 const valueAt = (values, size) => {
   const next = sizes.findIndex((tried) => size <= tried);
   if (next === 0) return values[0];
@@ -50,7 +50,7 @@ make.curve = () => {
     marks.map((size) => label(plotX(size), floor + 17, "lab-dim", whole(size), "middle")),
     svg("line", { class: "axis", x1: plot.left, x2: right, y1: floor, y2: floor }),
     label(plotX(sizes[near(0.38)]) - 8, plotY(meanCurve[near(0.38)]) - 9, "lab-for", "this ranking", "end"),
-    // Below its line, and clear of the label of the line at the bottom.
+    // Below its line, and above the label of the bottom line.
     random.length > 0 && label(plotX(sizes[near(0.5)]), Math.min(plotY(randomCurve[near(0.5)]) + 18, (none === null ? Infinity : plotY(none) - 20)), "lab-dim", "random columns", near(0.5) > 1 ? "middle" : "start"),
     none !== null && [
       svg("line", { class: "axis dotted", x1: plot.left, x2: right, y1: plotY(none), y2: plotY(none) }),
@@ -93,15 +93,15 @@ draw.curve = () => {
     svg("circle", { class: "kdot", cx: plotX(kept), cy: plotY(reached), r: 5.5 }));
   byId("keptwords").textContent = `${whole(kept)} of ${whole(data.d)} kept`;
   byId("precision").textContent = two(reached);
-  const shares = nHalves && among(kept) === kept ? columns.slice(0, kept).map((column) => share(column, kept)) : [];
+  const shares = nSubsamples && among(kept) === kept ? columns.slice(0, kept).map((column) => share(column, kept)) : [];
   const sure = shares.filter((value) => value >= 0.9).length, unsure = shares.filter((value) => value < 0.5).length;
   const all = sizes[sizes.length - 1] === data.d ? `, all ${two(meanCurve[meanCurve.length - 1])}` : "";
   byId("curvewords").replaceChildren(
     `Expected average precision ${two(reached)} (folds ${two(Math.min(...inFolds))} to ${two(Math.max(...inFolds))})${random.length || all ? "; " : ". "}`,
     random.length ? `random columns of this number ${two(valueAt(randomCurve, kept))}${all}. ` : all && `${all.slice(2)}. `,
     ...(shares.length ? [
-      html("b", null, `${whole(sure)} of the ${whole(kept)}`),
-      ` come back in at least 90\u202f% of ${nHalves} halves of the rows${unsure ? `; ${whole(unsure)} in fewer than half.` : "."}`,
+      html("b", null, `${whole(sure)} of ${whole(kept)}`),
+      ` are selected in at least 90\u202f% of ${nSubsamples} subsamples${unsure ? `, ${whole(unsure)} in fewer than half.` : "."}`,
     ] : []));
   byId("best").disabled = kept === data.best;
 };

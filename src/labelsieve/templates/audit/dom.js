@@ -1,5 +1,5 @@
 "use strict";
-// Elements are made of text nodes and attributes only: no name from the data is ever read as markup.
+// Elements consist of text nodes and attributes, so no name from the data is read as markup.
 const data = JSON.parse(document.getElementById("data").textContent);
 const byId = (id) => document.getElementById(id);
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
@@ -16,7 +16,7 @@ const fill = (element, attributes, children) => {
 };
 const html = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) => fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-// A name keeps its own direction of writing to itself.
+// Isolates the writing direction of a name.
 const named = (text) => html("bdi", null, text);
 
 const numbers = new Intl.NumberFormat("en");
@@ -39,11 +39,11 @@ const bars = (counts, width, height, kind = "spark") => {
   return svg("path", { d: path, class: kind });
 };
 
-// One bar, as long as its part of the whole.
+// Bar whose length is a share of the width.
 const bar = (part, kind) => svg("svg", { width: "100%", height: 12, "aria-hidden": "true", class: "grow" },
   svg("rect", { class: kind, width: `${clamp(100 * part, 0.4, 100)}%`, height: 12, rx: 1 }));
 
-// Buttons and a count under a table; the keyboard's focus stays on the button that was pressed.
+// Buttons and a count below a table. The focus stays on the button that was pressed.
 const pager = (element, { page, size, total, go, resize }) => {
   const pages = Math.max(1, Math.ceil(total / size)), focused = [...element.children].indexOf(document.activeElement);
   const range = total ? `${whole(page * size + 1)}–${whole(Math.min(total, (page + 1) * size))} of ${whole(total)}` : "nothing matches";

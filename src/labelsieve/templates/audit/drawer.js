@@ -1,4 +1,4 @@
-// The drawer at the side: all about one column, or why one candidate has its support.
+// Side panel: details of a column, or the parts of the support of a label.
 const showDrawer = (content) => {
   const drawer = byId("drawer");
   drawer.replaceChildren(html("div", { class: "dr" },
@@ -27,7 +27,7 @@ const distributionOf = (column, label) => {
     : [svg("text", { x: 0, y: 193, class: "lab-dim" }, minus(texts[0])), svg("text", { x: 460, y: 193, class: "lab-dim", "text-anchor": "end" }, minus(texts[1]))];
   if (!own) return [
     svg("svg", { viewBox: "0 0 460 74", "aria-hidden": "true", class: "fit" }, bars(all, 460, 74)),
-    html("p", { class: "small" }, "All rows. Distributions per label are stored for the first columns only, to keep the file small."),
+    html("p", { class: "small" }, "All rows. To keep the file small, distributions by label are stored for the first columns only."),
   ];
   const others = all.map((count, place) => count - own[place]), sum = (counts) => counts.reduce((total, count) => total + count, 0);
   const top = Math.max(1e-9, ...own.map((count) => count / Math.max(1, sum(own))), ...others.map((count) => count / Math.max(1, sum(others))));
@@ -53,11 +53,11 @@ const openColumn = (place, wanted) => {
     html("h2", { id: "drawertitle" }, named(column.n)),
     column.o && html("p", { class: "flag" }, column.o),
     html("h3", null, "With and without “", named(short(labels[label].n)), "”"), column.h.n && html("p", { class: "small" }, named(column.h.n)), distributionOf(column, label),
-    html("h3", null, "Labels it serves"), html("div", null, order.map(serve)),
-    html("p", { class: "small" }, `z² of the candidates; blue: higher with the label, orange: lower; pale: below ${data.tau}, no evidence.`),
-    column.f && [html("h3", null, "Features made of it"), html("ul", { class: "plain" }, column.f.map(([name, evidence, best, z]) =>
+    html("h3", null, "Labels"), html("div", null, order.map(serve)),
+    html("p", { class: "small" }, `z² with each label. Blue: higher with the label. Orange: lower. Pale: below ${data.tau}, no evidence.`),
+    column.f && [html("h3", null, "Encoded features"), html("ul", { class: "plain" }, column.f.map(([name, evidence, best, z]) =>
       html("li", null, named(name), html("span", { class: "small" }, `  evidence ${whole(evidence)}, ${z < 0 ? "less" : "more"} with “${short(labels[best].n)}”`))))],
-    nHalves > 0 && stabilityPart(column),
+    nSubsamples > 0 && stabilityPart(column),
     html("h3", null, "Substitutes"), column.s.length
       ? html("ul", { class: "plain" }, column.s.slice(0, 12).map(([other, r]) => html("li", null,
           html("button", { class: "link", type: "button", onclick: () => openColumn(other, label) }, named(columns[other].n)),
@@ -70,10 +70,10 @@ const openColumn = (place, wanted) => {
 const stabilityPart = (column) => {
   const { chosen, group, low, high } = stability(column), x = (place) => 4 + (452 * (place - 1)) / Math.max(1, data.d - 1);
   return [
-    html("h3", null, "How stable"),
-    html("p", null, `Among the first ${whole(among(state.kept))} in `, html("b", null, percent(chosen)), ` of ${nHalves} halves of the rows (95 % interval ${percent(low)} to ${percent(high)})`,
-      group > chosen ? [", together with its substitutes in ", html("b", null, percent(group))] : "", "."),
-    !data.asked && svg("svg", { viewBox: "0 0 460 40", role: "img", class: "fit", "aria-label": "its rank in every half" },
+    html("h3", null, "Stability"),
+    html("p", null, `Among the first ${whole(among(state.kept))} in `, html("b", null, `${whole(chosen * nSubsamples)} of ${nSubsamples}`), ` subsamples (95% interval ${percent(low)} to ${percent(high)})`,
+      group > chosen ? [", including substitutes in ", html("b", null, `${whole(group * nSubsamples)} of ${nSubsamples}`)] : "", "."),
+    !data.asked && svg("svg", { viewBox: "0 0 460 40", role: "img", class: "fit", "aria-label": "its rank in each subsample" },
       svg("rect", { class: "zone", x: 0, y: 4, width: x(state.kept) + 2, height: 18 }),
       column.b.map((place) => svg("line", { class: "tick", x1: x(place), x2: x(place), y1: 5, y2: 21 })),
       svg("line", { class: "axis", x1: 0, x2: 460, y1: 22, y2: 22 }),
@@ -82,26 +82,26 @@ const stabilityPart = (column) => {
   ];
 };
 
-// The support of one candidate, part by part; the parts add up.
+// Parts of the support of a label; they add up.
 const openRow = (row) => {
-  const label = labels[rows.l[row]], parts = [["how often other rows have the label", rows.b[row]]];
+  const label = labels[rows.l[row]], parts = [["share of the other rows with this label", rows.b[row]]];
   const triples = rows.w[row];
   for (let at = 0; at < triples.length; at += 3) parts.push([[named(columns[triples[at]].n), ` = ${minus(data.values[triples[at + 1]])}`], triples[at + 2]]);
   parts.push(["all other columns", rows.o[row]]);
-  if (rows.c) parts.push(["curved effects of the columns", rows.c[row]]);
-  parts.push(["its other labels", rows.q[row]]);
+  if (rows.c) parts.push(["nonlinear effects", rows.c[row]]);
+  parts.push(["other labels of the row", rows.q[row]]);
   const most = Math.max(1, ...parts.map(([, effect]) => Math.abs(effect)));
   const line = ([what, effect], place) => html("div", { class: "part" }, html("span", null, what),
     svg("svg", { width: "100%", height: 10, "aria-hidden": "true" }, svg("rect", { class: effect < 0 ? "ba" : "bf", width: `${(100 * Math.abs(effect)) / most}%`, height: 10, rx: 1 })),
     html("span", { class: "r num" }, place ? signed(effect / 1000) : two(effect / 1000)));
   showDrawer([
-    html("p", { class: "small" }, `number ${whole(row + 1)} of ${whole(data.candidates)} candidates`),
+    html("p", { class: "small" }, `number ${whole(row + 1)} of ${whole(data.candidates)} labels`),
     html("h2", { id: "drawertitle" }, named(idOf(row)), " · ", named(label.n)),
-    html("h3", null, "Why its support is what it is"),
+    html("h3", null, "Parts of the support"),
     html("div", { id: "parts" }, parts.map(line)),
     html("div", { class: "part sum" }, html("b", null, "support"), html("span"), html("b", { class: "r num" }, two(rows.j[row] / 1000))),
-    rows.p && html("p", null, "Chance of being right, from checked candidates: ", html("b", null, percent(rows.p[row] / 1000)), "."),
-    html("p", { class: "small" }, "Predicted from all other rows: around 1 they speak for the label, around 0 or below against it.",
-      data.kernel === "linear" ? "" : " A Gaussian kernel of the columns decided; what it adds to a straight line belongs to no single column."),
+    rows.p && html("p", null, "Probability of being right, from reviewed labels: ", html("b", null, percent(rows.p[row] / 1000)), "."),
+    html("p", { class: "small" }, "Predicted from the other rows. Support near 1 speaks for the label, support near 0 or below against it.",
+      data.kernel === "linear" ? "" : " A Gaussian kernel determined the support. The nonlinear part cannot be split by column."),
   ]);
 };

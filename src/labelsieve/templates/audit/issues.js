@@ -1,4 +1,4 @@
-// The candidates to doubt first, with reasons. The sentence, the picture, the table and the CSV describe the same rows.
+// Labels to review first, with reasons. Sentence, chart, table and CSV describe the same rows.
 const byLabel = labels.map(() => []);
 rows.l.forEach((label, row) => byLabel[label].push(row));
 const idOf = (row) => data.ids[rows.i[row]];
@@ -33,8 +33,8 @@ const drawCandidates = (listed) => {
   const key = rows.p || rows.j, most = Math.max(1, ...counts), step = (width - 16) / counts.length;
   const x = (value) => 8 + ((width - 16) * (value - low)) / (high - low), y = (count) => 18 + (height - 44) * (1 - count / most);
   const end = nRows ? key[clamp(state.cut, 1, nRows) - 1] / 1000 : low;
-  const scale = rows.p ? "chance of being right" : "support";
-  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "fit", "aria-label": `All candidates by ${scale}; the list reaches up to ${two(end)}` },
+  const scale = rows.p ? "probability of being right" : "support";
+  return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", class: "fit", "aria-label": `All labels by ${scale}; the list ends at ${two(end)}` },
     counts.map((count, place) => count > 0 && svg("rect", {
       class: low + ((place + 0.5) * (high - low)) / counts.length <= end ? "ba" : "spark",
       x: 8 + place * step + 0.5, width: step - 1, y: y(count), height: Math.max(1, y(0) - y(count)),
@@ -49,23 +49,23 @@ const drawCandidates = (listed) => {
 const sayWhat = (listed) => {
   const ofLabel = state.label < 0 ? "" : ` of “${short(labels[state.label].n)}”`;
   const total = state.label < 0 ? data.candidates : labels[state.label].m;
-  const found = ["The ", html("b", null, whole(listed.length)), ` of ${whole(total)} candidates${ofLabel} that columns and other labels support least`];
-  if (!listed.length) return ["No candidate", ofLabel, " is listed here."];
+  const found = [html("b", null, `${whole(listed.length)} of ${whole(total)}`), ` labels${ofLabel}, least supported first`];
+  if (!listed.length) return ["No label", ofLabel, " is listed."];
   if (rows.p) {
     const wrong = listed.reduce((sum, row) => sum + 1 - rows.p[row] / 1000, 0);
-    return [...found, ": about ", html("b", null, `${whole(wrong)} wrong`), ` among them, ${percent(wrong / listed.length)} of what you read.`];
+    return [...found, ". About ", html("b", null, `${whole(wrong)} of them are wrong`), ` (${percent(wrong / listed.length)}).`];
   }
-  return [...found, ": an order to read them in. How many of them are wrong, only checking can tell."];
+  return [...found, ". This is a review order, not an error count."];
 };
 
 const reasonCell = ({ column, value, effect }) => html("div", null,
-  html("div", { class: "w1", title: column ? `${column.n} = ${value}` : "" }, column ? [named(column.n), html("span", null, ` = ${minus(value)}`)] : "its other labels"),
+  html("div", { class: "w1", title: column ? `${column.n} = ${value}` : "" }, column ? [named(column.n), html("span", null, ` = ${minus(value)}`)] : "other labels of the row"),
   html("div", { class: "w2" }, html("span", { class: "mb", css: { width: `${Math.min(64, (64 * -effect) / 0.25)}px` } }), signed(effect)));
 
-const doubtRow = (row) => {
+const issueRow = (row) => {
   const label = labels[rows.l[row]], support = rows.j[row] / 1000;
   return html("tr", { class: "row" },
-    html("td", { class: "rid d-i" }, html("button", { class: "fname", type: "button", title: `why ${idOf(row)}, ${label.n}?`, onclick: () => openRow(row) }, named(idOf(row)))),
+    html("td", { class: "rid d-i" }, html("button", { class: "fname", type: "button", title: `reasons for ${idOf(row)}, ${label.n}`, onclick: () => openRow(row) }, named(idOf(row)))),
     html("td", { class: "d-l", title: label.n }, named(label.n)),
     html("td", { class: "d-j" }, html("div", { class: "cell2" },
       svg("svg", { width: "100%", height: 8, "aria-hidden": "true", class: "grow" },
@@ -82,25 +82,25 @@ draw.issues = () => {
   const said = sayWhat(listed), slider = byId("cut");
   byId("say").replaceChildren(...said);
   slider.value = state.cut;
-  slider.setAttribute("aria-valuetext", `the ${state.cut} least supported of ${data.candidates} candidates`);
+  slider.setAttribute("aria-valuetext", `${state.cut} of ${data.candidates} labels, least supported first`);
   byId("cutwords").textContent = whole(state.cut);
   byId("picture").replaceChildren(drawCandidates(listed));
-  markSorted(byId("doubttable"), state.rowSort, state.rowAscending);
-  byId("doubtrows").replaceChildren(...shown.map(doubtRow));
-  byId("printed").textContent = `The first ${whole(shown.length)} of ${whole(listed.length)} in this order.`;
-  byId("nodoubt").hidden = listed.length > 0;
+  markSorted(byId("issuetable"), state.rowSort, state.rowAscending);
+  byId("issuerows").replaceChildren(...shown.map(issueRow));
+  byId("printed").textContent = `${whole(shown.length)} of ${whole(listed.length)} are printed.`;
+  byId("noissue").hidden = listed.length > 0;
   const height = listed.length > state.rowSize && !state.printing ? `${phone.matches ? 158 * state.rowSize : 54 * state.rowSize + 36}px` : "";
-  byId("doubtwrap").style.setProperty("min-height", height);
+  byId("issuewrap").style.setProperty("min-height", height);
   byId("export").textContent = `Export ${whole(listed.length)} as CSV`;
   byId("export").disabled = !listed.length;
-  pager(byId("doubtpager"), {
+  pager(byId("issuepager"), {
     page: state.rowPage, size: state.rowSize, total: listed.length,
     go: (page) => { state.rowPage = page; changed("issues"); },
     resize: (rowSize) => { Object.assign(state, { rowSize, rowPage: 0 }); changed("issues"); },
   });
 };
 
-// What a spreadsheet would take for a formula becomes text.
+// Text that a spreadsheet could run as a formula.
 const csvCell = (value) => {
   let text = String(value);
   if (/^[=+\-@\t\r]/.test(text) && !/^-?\d+(\.\d+)?$/.test(text)) text = `'${text}`;
@@ -110,8 +110,8 @@ const csvText = () => {
   const reasons = [1, 2, 3].flatMap((number) => [`reason_${number}`, `value_${number}`, `effect_${number}`]);
   const lines = [["row", "label", "support", ...(rows.p ? ["probability"] : []), ...reasons]];
   for (const row of chosenRows()) {
-    const told = reasonsOf(row), cells = [idOf(row), labels[rows.l[row]].n, rows.j[row] / 1000, ...(rows.p ? [rows.p[row] / 1000] : [])];
-    for (let at = 0; at < 3; at++) cells.push(...(told[at] ? [told[at].column ? told[at].column.n : "(other labels)", told[at].value, told[at].effect] : ["", "", ""]));
+    const found = reasonsOf(row), cells = [idOf(row), labels[rows.l[row]].n, rows.j[row] / 1000, ...(rows.p ? [rows.p[row] / 1000] : [])];
+    for (let at = 0; at < 3; at++) cells.push(...(found[at] ? [found[at].column ? found[at].column.n : "(other labels)", found[at].value, found[at].effect] : ["", "", ""]));
     lines.push(cells);
   }
   return lines.map((cells) => `${cells.map(csvCell).join(",")}\r\n`).join("");
@@ -128,7 +128,7 @@ make.issues = () => {
     setCut(state.cut + moves[event.key]);
   });
   const sortBy = (key) => { Object.assign(state, { rowAscending: state.rowSort === key ? !state.rowAscending : true, rowSort: key, rowPage: 0 }); changed("issues"); };
-  for (const head of byId("doubttable").querySelectorAll("th[data-sort]")) head.firstElementChild.addEventListener("click", () => sortBy(head.dataset.sort));
-  byId("doubtsearch").addEventListener("input", (event) => { Object.assign(state, { rowSearch: event.target.value, rowPage: 0 }); changed("issues"); });
-  byId("export").addEventListener("click", () => save(csvText(), "doubtful.csv", "text/csv"));
+  for (const head of byId("issuetable").querySelectorAll("th[data-sort]")) head.firstElementChild.addEventListener("click", () => sortBy(head.dataset.sort));
+  byId("issuesearch").addEventListener("input", (event) => { Object.assign(state, { rowSearch: event.target.value, rowPage: 0 }); changed("issues"); });
+  byId("export").addEventListener("click", () => save(csvText(), "label-issues.csv", "text/csv"));
 };

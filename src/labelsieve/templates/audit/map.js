@@ -1,4 +1,4 @@
-// Columns by labels: which speaks for which. One tab stop; arrow keys move, Enter opens, Escape hides the note.
+// Columns by labels. One tab stop: arrow keys move, Enter opens, Escape hides the note.
 const inks = { for: "31,119,180", against: "213,94,0" };
 const columnsPerPage = 16;
 const strongest = Math.max(1, ...columns.flatMap((column) => column.z.map(Math.abs)));
@@ -8,7 +8,7 @@ let mapPlace = [0, 0];
 
 const mapCell = (column, label, row, place) => {
   const z = column.z[label] / 10, isLower = z < 0, alpha = Math.sqrt(Math.abs(column.z[label]) / strongest), shown = speaks(column, label);
-  // White on strong ink, black on weak: whichever can be read.
+  // Text color with enough contrast.
   const ink = isLower ? (alpha > 0.75 ? "lo" : "") : (luminance(alpha) < 0.18 ? "hi" : "");
   return html("td", {
     class: [ink, shown ? "on" : "", state.label >= 0 && label !== state.label ? "off" : ""].join(" ").trim() || null,
@@ -63,7 +63,7 @@ const showTip = (event) => {
     html("b", null, named(column.n.length > 60 ? `${column.n.slice(0, 60)}…` : column.n)),
     html("div", null, speaks(column, label)
       ? `${z < 0 ? "lower" : "higher"} where ${name} is a candidate: z² ${size}, correlation ${signed(r)}`
-      : `says nothing about ${name} (z² ${size}, below ${data.tau})`),
+      : `no evidence for ${name} (z² ${size}, below ${data.tau})`),
     html("div", null, `rank ${whole(column.place)}, ${column.place <= state.kept ? "kept" : "dropped"}`));
   tip.hidden = false;
   const box = cell.getBoundingClientRect(), above = box.top - tip.offsetHeight - 8;

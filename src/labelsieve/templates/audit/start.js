@@ -1,4 +1,4 @@
-// Everything is made once and drawn; the page shows itself when it is ready.
+// Make and draw all parts, then show the page.
 byId("label").append(html("option", { value: -1 }, "all labels"), ...labels.map((label, place) => html("option", { value: place }, short(label.n))));
 byId("label").value = -1;
 byId("label").addEventListener("change", (event) => setLabel(Number(event.target.value)));

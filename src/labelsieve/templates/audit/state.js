@@ -1,12 +1,12 @@
-// What the reader has chosen, and which parts of the page must be drawn again for it.
+// Choices of the reader, and the parts of the page to draw again.
 const columns = data.columns, labels = data.labels, rows = data.rows;
-const nColumns = columns.length, nLabels = labels.length, nRows = rows ? rows.i.length : 0, nHalves = data.resamples;
+const nColumns = columns.length, nLabels = labels.length, nRows = rows ? rows.i.length : 0, nSubsamples = data.resamples;
 const phone = matchMedia("(max-width:640px)"), labelsPerPage = () => (phone.matches ? 9 : 12);
 
 columns.forEach((column, place) => {
   column.place = place + 1;
   column.search = `${column.n} ${column.t}`.toLowerCase();
-  // The label that the column says most about.
+  // Label with the most evidence from the column.
   if (column.z) column.best = column.z.reduce((best, value, label) => (Math.abs(value) > Math.abs(column.z[best]) ? label : best), 0);
 });
 
@@ -23,23 +23,23 @@ const z2 = (column, label) => Math.abs(column.z[label]) / 10;
 const speaks = (column, label) => z2(column, label) >= data.tau;
 const strength = (column) => (state.label < 0 ? column.e : z2(column, state.label));
 
-// Halves that were asked for one number of columns say nothing about another.
+// Subsamples that select one number of columns say nothing about another.
 const among = (kept) => data.asked || kept;
-const share = (column, kept) => column.b.filter((place) => place <= among(kept)).length / nHalves;
+const share = (column, kept) => column.b.filter((place) => place <= among(kept)).length / nSubsamples;
 const groupShare = (column, kept) => {
   let hits = 0;
   kept = among(kept);
-  for (let half = 0; half < nHalves; half++)
-    if (column.b[half] <= kept || column.s.some(([other]) => columns[other].b[half] <= kept)) hits++;
-  return hits / nHalves;
+  for (let sample = 0; sample < nSubsamples; sample++)
+    if (column.b[sample] <= kept || column.s.some(([other]) => columns[other].b[sample] <= kept)) hits++;
+  return hits / nSubsamples;
 };
 const wilson = (p) => {
-  const z = 3.8415, middle = (p + z / (2 * nHalves)) / (1 + z / nHalves);
-  const half = (Math.sqrt(z) * Math.sqrt((p * (1 - p)) / nHalves + z / (4 * nHalves * nHalves))) / (1 + z / nHalves);
+  const z = 3.8415, middle = (p + z / (2 * nSubsamples)) / (1 + z / nSubsamples);
+  const half = (Math.sqrt(z) * Math.sqrt((p * (1 - p)) / nSubsamples + z / (4 * nSubsamples * nSubsamples))) / (1 + z / nSubsamples);
   return [Math.max(0, middle - half), Math.min(1, middle + half)];
 };
 
-// Every part of the page makes itself once. One frame draws everything that changed since the last.
+// Each part is made once. A frame draws the parts that changed since the last one.
 const make = {}, draw = {};
 let waiting = new Set(), frame = 0;
 const changed = (...parts) => {
