@@ -344,7 +344,7 @@ def undisturbed_run(folder):
 
 @contextmanager
 def small_disk(folder, size):
-    """Mount a small file system and yield the command that mounts it again."""
+    """Mount a small file system and yield a function that remounts it with an option."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
