@@ -482,5 +482,5 @@ def test_a_classifier_without_scores_can_rank_by_its_predictions(tmp_path):
     plain = parse(BASE + 'methods = ["sum-f"]\n[conventions]\nranking_scores = "hard"\n')
     found, expected = (values(evaluate(experiment, cells_of(experiment)[0])) for experiment in (blunt, plain))
     assert found == expected
-    refused = parse(text, folder=tmp_path)
-    assert "predict_proba" in evaluate(refused, cells_of(refused)[0]).error
+    rejected = parse(text, folder=tmp_path)
+    assert "predict_proba" in evaluate(rejected, cells_of(rejected)[0]).error

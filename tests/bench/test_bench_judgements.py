@@ -262,10 +262,10 @@ def test_damaged_weights_are_recomputed_with_their_ranking(project, damage):
     assert "--accept-changes" in bench.fails(config)
     assert counts(config, "--accept-changes") == {"planned": 12, "done": 12, "computed": 9, "ranked": 3}
     assert fits() == 3
-    bench.inside(config, "--jobs", 1, "--out", "anew")
+    bench.inside(config, "--jobs", 1, "--out", "again")
     scores, expected = (
         {key: scores for key, *_, scores in bench.stored(place)["cells"]}
-        for place in (folder, config.parent / "anew")
+        for place in (folder, config.parent / "again")
     )
     assert scores == expected
 

@@ -112,9 +112,10 @@ def _sensitivity(analysis: Analysis) -> Iterator[str]:
 
 def _references(analysis: Analysis) -> Iterator[str]:
     """Count the methods that beat each reference in most comparisons."""
-    challenges, noun, n_methods = analysis.main.challenges, analysis.noun, len(analysis.summary.compared)
+    challenges, noun = analysis.main.challenges, analysis.noun
     if challenges.empty:
         return
+    n_methods = challenges["method"].nunique()
     counts = challenges.groupby(["reference", "method"], sort=False)[["wins", "compared"]].sum()
     n_better = (2 * counts["wins"] > counts["compared"]).groupby("reference", sort=False).sum()
     texts = []
