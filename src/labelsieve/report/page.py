@@ -37,6 +37,13 @@ _PARTS = (
     *(f"tables/*.{ending}" for ending in FORMATS),
     *(f"figures/*.{ending}" for ending in FIGURE_FORMATS),
 )
+
+
+def _more_findings(analysis: Analysis) -> Iterator[Section]:
+    """Show the findings that the page does not open with."""
+    yield Section("more-findings", "More findings", tuple(find(analysis)[N_MAIN:]))
+
+
 _SECTIONS = (
     methods.ranks,
     methods.curves,
@@ -49,7 +56,7 @@ _SECTIONS = (
     runs.noise,
     runs.ablation,
     runs.sensitivity,
-    runs.more_findings,
+    _more_findings,
     runs.failures,
     runs.provenance,
 )

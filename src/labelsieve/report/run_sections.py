@@ -11,7 +11,6 @@ import pandas as pd
 
 from labelsieve._text import count
 from labelsieve.report.analysis import Analysis
-from labelsieve.report.findings import N_MAIN, find
 from labelsieve.report.summary import STABILITY
 from labelsieve.report.tables import Section, Table, cross, listed, metric_words, show
 
@@ -266,11 +265,6 @@ def _judged(analysis: Analysis, rows: Any) -> pd.DataFrame:
     if not analysis.several_judges:
         frame = frame.drop(columns="judged by", errors="ignore")
     return frame.set_index(frame.columns[0]) if len(frame.columns) else frame
-
-
-def more_findings(analysis: Analysis) -> Iterator[Section]:
-    """Show the findings that the page does not open with."""
-    yield Section("more-findings", "More findings", tuple(find(analysis)[N_MAIN:]))
 
 
 def failures(analysis: Analysis) -> Iterator[Section]:
