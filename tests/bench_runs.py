@@ -1,4 +1,4 @@
-"""Real runs of a small experiment in processes of their own, and what they left behind."""
+"""Helpers to start real runs of a small experiment and inspect their results."""
 
 import io
 import json
@@ -25,7 +25,7 @@ from labelsieve.bench.cells import evaluate as evaluate_cell
 from labelsieve.cli import main
 from quick_cells import computed
 
-#: Methods that misbehave, as a user would write them beside the configuration.
+#: User-defined methods that misbehave.
 OWN_METHODS = '''
 import ctypes
 import os
@@ -39,17 +39,17 @@ import numpy as np
 
 from labelsieve.methods.random_ranking import RandomRanking
 
-MENDED = Path(__file__).with_name("mended")
+FIXED = Path(__file__).with_name("fixed")
 FIRST_ROW = np.loadtxt(Path(__file__).with_name("small.csv"), delimiter=",", skiprows=1, max_rows=1)[:10]
 
 
 def learns_from_first_row(X):
-    """In one of two folds: there the methods that take their process with them do, and no more often."""
+    """Return True in one of two folds, where some methods kill their process."""
     return (X == FIRST_ROW).all(axis=1).any()
 
 
 class Slow(RandomRanking):
-    """Takes as long as the environment says, so that it does not matter for the results."""
+    """Method that takes as long as an environment variable says."""
 
     def fit(self, X, Y):
         time.sleep(float(os.environ.get("PAUSE", "0")))
@@ -59,7 +59,7 @@ class Slow(RandomRanking):
 
 
 def wait_for_permit(folder):
-    """Take a file away; go on waiting while there is none."""
+    """Wait for a file and remove it."""
     while True:
         for permit in folder.iterdir():
             try:
@@ -78,7 +78,7 @@ class Deadly(RandomRanking):
 
 
 class Murderous(RandomRanking):
-    """Kills whoever started its process."""
+    """Method that kills the parent of its process."""
 
     def fit(self, X, Y):
         if learns_from_first_row(X):
@@ -89,7 +89,7 @@ class Murderous(RandomRanking):
 
 class Broken(RandomRanking):
     def fit(self, X, Y):
-        if not MENDED.exists():
+        if not FIXED.exists():
             raise RuntimeError("out of\\nluck")
         return super().fit(X, Y)
 
@@ -106,22 +106,22 @@ class Leaver(RandomRanking):
 
 class Endless(RandomRanking):
     def fit(self, X, Y):
-        if learns_from_first_row(X) and not MENDED.exists():
+        if learns_from_first_row(X) and not FIXED.exists():
             child = subprocess.Popen(["sleep", "600"])
-            MENDED.with_name("child").write_text(str(child.pid))
+            FIXED.with_name("child").write_text(str(child.pid))
             self._wait()
         return super().fit(X, Y)
 
     def _wait(self):
-        while not MENDED.exists():
+        while not FIXED.exists():
             time.sleep(0.01)
 
 
 class Deaf(RandomRanking):
-    """One long call outside of Python that lets no other thread of the process do anything."""
+    """Method with a long call into compiled code that blocks all threads."""
 
     def fit(self, X, Y):
-        if learns_from_first_row(X) and not MENDED.exists():
+        if learns_from_first_row(X) and not FIXED.exists():
             ctypes.PyDLL(None).sleep(600)
         return super().fit(X, Y)
 
@@ -153,7 +153,7 @@ N_SMALL = 72
 
 
 def make_project(folder, text=SMALL, name="small"):
-    """Write data, own methods and a configuration; returns the configuration."""
+    """Write data, user-defined methods and a configuration, and return the configuration."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "own_methods.py").write_text(OWN_METHODS)
     if not (folder / "small.csv").exists():
@@ -175,7 +175,7 @@ def write_data(folder, seed=0):
 
 @contextmanager
 def fresh_modules():
-    """Forget afterwards the user-defined modules that were imported: other projects have some of the same names."""
+    """Unload user-defined modules afterwards because other tests use the same names."""
     before = sys.path[:]
     try:
         yield
@@ -201,7 +201,7 @@ def environment(pause=0.0, permits=None, cells="started"):
 
 
 def start(config, *arguments, terminal=None, **options):
-    """Start ``labelsieve bench`` in a session of its own, in the folder of the configuration."""
+    """Start ``labelsieve bench`` in a new session in the folder of the configuration."""
     words = ["labelsieve", "bench", "run", config.name, *map(str, arguments)]
     return ForkedProgram(words, config.parent, environment(**options), terminal)
 
@@ -225,7 +225,7 @@ def start_and_hold(config, *arguments, **options):
 
 
 def without_progress(err):
-    """What was said beside the progress, which takes as many lines as the machine needs half minutes."""
+    """Remove progress lines, whose number depends on the speed of the machine."""
     return "".join(
         line for line in err.splitlines(keepends=True) if not re.match(r"\d+ of \d+ cells; ", line)
     )
@@ -246,7 +246,7 @@ def here(config, *arguments, **options):
 
 
 def fails(config, *arguments, code=1, **options):
-    """Run what must end with one sentence; returns it."""
+    """Run a command that must fail with one error and return the error."""
     out, err = inside(config, *arguments, code=code, **options)
     assert out == ""
     *_, message = err.splitlines()
@@ -285,7 +285,7 @@ def finished(folder):
 
 
 def wait_for(condition, process=None, timeout=120):
-    """Wait until something is true, or a process that should see to it has ended."""
+    """Wait until a condition is true, or until the process has ended."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -299,7 +299,7 @@ def wait_for_cells(folder, process):
 
 
 def processes_in_session(session):
-    """Processes that a runner started, found by the session they share."""
+    """List the processes in the session of a runner."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -323,7 +323,7 @@ def workers_of(process):
 
 
 def wait_until_all_are_gone(process):
-    """No process outlives its runner for long."""
+    """Wait until all processes of a runner have ended."""
     wait_for(lambda: not processes_in_session(process.pid), timeout=60)
 
 
@@ -333,7 +333,7 @@ def kill(process):
 
 
 def undisturbed_run(folder):
-    """Run the small experiment in peace; returns its configuration, its results and the folder they are in."""
+    """Run the small experiment without faults and return its configuration, results and folder."""
     config = make_project(folder)
     here(config)
     runs = config.parent / "runs" / "small"
@@ -344,7 +344,7 @@ def undisturbed_run(folder):
 
 @contextmanager
 def small_disk(folder, size):
-    """A file system of its own that holds little; yields what mounts it anew."""
+    """Mount a small file system and yield a function that remounts it with an option."""
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
     if not shutil.which("mount") or subprocess.run(mount, capture_output=True, check=False).returncode != 0:

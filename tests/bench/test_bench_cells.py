@@ -1,4 +1,4 @@
-"""One cell: the protocol written out once more, plainly; conventions; own data, methods and classifiers."""
+"""Cells against an independent implementation of the protocol; conventions; user-defined code and data."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def cells_of(experiment):
 
 
 def values(result, **wanted):
-    """{(size, metric): value} of the rows with these attributes."""
+    """Return {(size, metric): value} of the judgements with these attributes."""
     assert result.error is None, result.traceback
     return {
         (row.size, row.metric): row.value
@@ -75,7 +75,7 @@ def test_a_cell_is_the_protocol_step_by_step(slug, selector):
     assert {(row.size, row.n_features) for row in result.scores} == {(5.0, 3), (20.0, 12)}
 
 
-def test_what_a_cell_measures_besides():
+def test_a_cell_records_time_memory_and_iterations():
     experiment = parse(BASE + 'methods = ["pml-fsmir", {method = "rfs", params = {max_iter = 1}}]\n')
     full, cut = (evaluate(experiment, cell) for cell in cells_of(experiment)[:2])
     assert 0 < full.fit_seconds < full.seconds
@@ -103,7 +103,7 @@ def test_references_without_a_ranking():
     assert {row.n_features for row in everything.scores} == {60}
 
 
-def test_the_random_reference_draws_anew_each_time_and_the_same_again():
+def test_random_draws_differ_and_are_reproducible():
     experiment = parse(BASE + 'references = ["random-ranking"]\nrandom_draws = 2\n')
     first, second = cells_of(experiment)[:2]
     seed = derive_seed(0, "method", "planted", 0, 0)
@@ -113,7 +113,7 @@ def test_the_random_reference_draws_anew_each_time_and_the_same_again():
     assert not np.array_equal(evaluate(experiment, first).ranking, evaluate(experiment, second).ranking)
 
 
-def test_noise_goes_to_the_training_part_and_every_seed_has_its_own_folds():
+def test_only_training_labels_are_noisy_and_seeds_change_the_folds():
     experiment = parse(BASE + 'methods = ["sum-f"]\nseeds = [0, 1]\n')
     spec, noise = experiment.datasets[0], experiment.noise[0]
     data = planted()
@@ -130,7 +130,7 @@ def test_noise_goes_to_the_training_part_and_every_seed_has_its_own_folds():
 
 
 def outputs_by_hand(taught):
-    """What a machine says of the test part of the first fold, by the best six features and the labels given."""
+    """Return outputs for the test rows of the first fold, given the best six features and training labels."""
     data, train, test, candidates = first_fold()
     order = np.argsort(-SumF().fit(data.X[train], candidates).scores_, kind="stable")[:6]
     machine = LabelwiseSVM().fit(data.X[train][:, order], taught)
@@ -155,7 +155,7 @@ def judged_by(convention):
     return {metric: value for (_, metric), value in found.items()}
 
 
-def test_which_labels_teach_and_which_judge():
+def test_conventions_for_training_and_test_labels():
     data, train, test, candidates = first_fold()
     seed = derive_seed(0, "test noise", "planted", 0)
     noisy = add_candidates(data.Y[test], rate=0.2, random_state=seed)
@@ -191,7 +191,7 @@ def test_labels_without_a_training_positive_can_be_left_out(tmp_path):
         expected = loss
 
 
-def test_consecutive_folds_are_the_rows_as_they_stand():
+def test_consecutive_folds_keep_the_row_order():
     experiment = parse(BASE + 'methods = ["sum-f"]\n[conventions]\nfolds = "consecutive"\n')
     cells = cells_of(experiment)
     assert {cell.split for cell in cells} == {"consecutive"}
@@ -203,7 +203,7 @@ def test_consecutive_folds_are_the_rows_as_they_stand():
         np.testing.assert_array_equal(part.X_train, np.delete(X, rows, axis=0))
 
 
-def test_conventions_reach_the_metrics():
+def test_conventions_are_passed_to_the_metrics():
     data, _, test, candidates = first_fold()
     outputs = outputs_by_hand(candidates)
     for convention, name, options in (
@@ -234,7 +234,7 @@ def test_stratified_folds_spread_every_label_evenly():
     assert sum(len(part.X_test) for part in parts) == 300
 
 
-def test_own_files_with_candidates_and_own_method_and_classifier(tmp_path, planted):
+def test_user_defined_data_method_and_classifier(tmp_path, planted):
     write(Dataset(planted.X, planted.Y, planted.Y_candidates, name="own"), tmp_path / "own.npz")
     (tmp_path / "my_method_for_cells.py").write_text(
         "import numpy as np\n"
@@ -272,7 +272,7 @@ def test_data_without_true_labels_cannot_be_judged(tmp_path, planted):
         load_dataset(experiment.datasets[0], experiment.folder)
 
 
-def test_labels_and_candidates_in_files_beside_the_configuration_or_as_a_long_list(tmp_path):
+def test_label_names_come_from_files_next_to_the_configuration_or_a_long_list(tmp_path):
     rng = np.random.default_rng(0)
     Y = rng.integers(0, 2, (20, 40))
     names = [f"a_rather_long_name_{j}" for j in range(40)]
@@ -345,7 +345,7 @@ class GreedyClassifier(LabelwiseSVM):
 
 
 @pytest.mark.parametrize("storage", ["dense", "sparse"])
-def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path, storage):
+def test_user_defined_code_cannot_change_the_data_in_place(tmp_path, storage):
     import scipy.sparse as sp
 
     (tmp_path / "greedy_methods.py").write_text(GREEDY)
@@ -366,14 +366,14 @@ def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path
     assert judged("Greedy", "linear-svm") == expected
 
     assert judged("Plain", "greedy_methods:GreedyClassifier") == expected
-    # It comes first, and what it was taught is taught again.
+    # It runs first, and the same data are passed again later.
     assert judged("Plain", "greedy_methods:GreedyClassifier", "linear-svm") == expected
 
 
 @pytest.mark.parametrize(
     ("attribute", "values", "is_valid"),
     [
-        ("ranking_", [2, 1, 2], True),  # as RFE of scikit-learn, with several features in one place
+        ("ranking_", [2, 1, 2], True),  # ties, as in scikit-learn's RFE
         ("scores_", np.array([1, 3, 2], dtype=np.uint8), True),
         ("scores_", [0, float("inf"), 1], True),
         ("feature_importances_", [False, True, False], True),
@@ -383,7 +383,7 @@ def test_what_a_method_or_a_classifier_changes_in_place_is_its_own_copy(tmp_path
         ("scores_", [1, 2, float("nan")], False),
     ],
 )
-def test_places_and_scores_rank(attribute, values, is_valid):
+def test_rankings_and_scores_order_features(attribute, values, is_valid):
     selector = type("Mine", (), {attribute: values})()
     if is_valid:
         assert feature_order(selector, 3)[0] == 1
@@ -402,7 +402,7 @@ def test_data_that_changed_since_the_plan_fails_the_cell(tmp_path, planted):
     assert evaluate(experiment, cell).error.startswith("RunError: own")
 
 
-def test_a_classifier_with_a_random_part_gives_the_same_again():
+def test_a_random_classifier_is_reproducible():
     forest = '{name = "forest", classifier = "sklearn.ensemble:RandomForestClassifier", params = {n_estimators = 3}}'
     experiment = parse(BASE + f'methods = ["sum-f"]\nclassifiers = [{forest}]\n[sizes]\npercent = [20]\n')
     first, second = cells_of(experiment)[:2]
@@ -410,7 +410,7 @@ def test_a_classifier_with_a_random_part_gives_the_same_again():
     assert values(evaluate(experiment, first)) != values(evaluate(experiment, second))
 
 
-def test_a_plain_class_will_do_and_editing_it_makes_other_cells(tmp_path):
+def test_a_plain_class_is_a_method_and_editing_it_changes_the_keys(tmp_path):
     module = tmp_path / "my_plain_method.py"
     plain = "class Plain:\n    def fit(self, X, Y):\n        self.scores_ = X.{}(axis=0)\n"
     module.write_text(plain.format("var"))
@@ -432,7 +432,7 @@ def test_sparse_data_gives_what_dense_data_gives(tmp_path):
         write(Dataset(part, data.Y), tmp_path / f"{name}.npz")
     found = []
     for name in ("dense", "sparse"):
-        # The same name, so that folds and noise are the same.
+        # Folds and noise depend on the name.
         experiment = parse(
             f'datasets = [{{name = "own", path = "{name}.npz"}}]\nmethods = ["sum-f"]\nfolds = 3\n',
             folder=tmp_path,
@@ -441,7 +441,7 @@ def test_sparse_data_gives_what_dense_data_gives(tmp_path):
     np.testing.assert_array_equal(found[0].ranking, found[1].ranking)
 
 
-def test_tiny_uses_only_what_comes_with_the_package(monkeypatch, tmp_path):
+def test_tiny_needs_no_download(monkeypatch, tmp_path):
     monkeypatch.delenv("LABELSIEVE_DATA", raising=False)
     monkeypatch.setenv("LABELSIEVE_CACHE", str(tmp_path))
     monkeypatch.setenv("LABELSIEVE_OFFLINE", "1")
@@ -482,5 +482,5 @@ def test_a_classifier_without_scores_can_rank_by_its_predictions(tmp_path):
     plain = parse(BASE + 'methods = ["sum-f"]\n[conventions]\nranking_scores = "hard"\n')
     found, expected = (values(evaluate(experiment, cells_of(experiment)[0])) for experiment in (blunt, plain))
     assert found == expected
-    refused = parse(text, folder=tmp_path)
-    assert "predict_proba" in evaluate(refused, cells_of(refused)[0]).error
+    rejected = parse(text, folder=tmp_path)
+    assert "predict_proba" in evaluate(rejected, cells_of(rejected)[0]).error

@@ -1,4 +1,4 @@
-"""Configurations: what is accepted, what is refused and how, and the built-in profiles."""
+"""Valid and invalid configurations and the built-in profiles."""
 
 import sys
 
@@ -65,7 +65,7 @@ def test_the_field_is_paper_lite_with_every_method_of_the_package():
     assert changed == {"name", "title", "methods"}
 
 
-#: What is added to a valid configuration -> the key, or the value, that the error names.
+#: Invalid addition to a configuration -> key or value in the error.
 BAD = {
     "fold = 3": "fold: .* 'folds'",
     "[limits]\nsecond = 3": "limits.second: .* 'seconds'",
@@ -110,14 +110,14 @@ def test_a_configuration_needs_its_parts(text, key):
         parse(text)
 
 
-def test_a_misspelt_profile_is_answered_with_the_nearest(capsys):
+def test_a_misspelt_profile_gets_a_suggestion(capsys):
     with pytest.raises(RunError, match="'paper-lite'"):
         load_experiment("papr-lite")
     assert main(["bench", "profiles", "tinny"]) == 2
     assert "'tiny'" in capsys.readouterr().err
 
 
-def test_a_configuration_is_utf_8(tmp_path):
+def test_a_configuration_must_be_utf_8(tmp_path):
     (tmp_path / "latin.toml").write_bytes(b"title = '\xe9'")
     with pytest.raises(RunError, match="UTF-8"):
         load_experiment(tmp_path / "latin.toml")
@@ -133,7 +133,7 @@ def test_a_configuration_is_utf_8(tmp_path):
         ('{method = "sum-f", params = {alpha = 1}}', "n_features_to_select"),
     ],
 )
-def test_an_unknown_method_is_told_before_anything_runs(method, named):
+def test_an_unknown_method_fails_before_anything_runs(method, named):
     experiment = parse(f'datasets = ["planted"]\nmethods = [{method}]\n')
     with pytest.raises(RunError, match=named):
         plan(experiment, facts_of(experiment))
@@ -152,7 +152,7 @@ def test_an_unknown_method_is_told_before_anything_runs(method, named):
         ),
     ],
 )
-def test_a_module_that_fails_is_told_before_anything_runs(tmp_path, monkeypatch, content, error):
+def test_a_module_with_an_error_fails_before_anything_runs(tmp_path, monkeypatch, content, error):
     (tmp_path / "unsound_methods.py").write_text(content)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "unsound_methods", raising=False)
@@ -165,7 +165,7 @@ def test_sizes_follow_the_protocol():
     experiment = parse(MINIMAL + "[sizes]\npercent = [1, 5, 7, 10, 20]\n")
     # 49 features: 0.49 -> at least one, 2.45 -> 2, 3.43 -> 3, 4.9 -> 5, 9.8 -> 10.
     assert subset_sizes(experiment, facts("planted", 49)) == ((1, 1), (5, 2), (7, 3), (10, 5), (20, 10))
-    # 7 % of 100 is 7.000000000000001 in binary.
+    # In floating point, 7% of 100 is 7.000000000000001.
     assert dict(subset_sizes(experiment, facts("planted", 100)))[7.0] == 7
     floor = parse(MINIMAL + '[sizes]\npercent = [1, 5, 7, 10, 20]\nrounding = "floor"\n')
     assert subset_sizes(floor, facts("planted", 49)) == ((1, 1), (5, 2), (7, 3), (10, 4), (20, 9))
@@ -175,7 +175,7 @@ def test_sizes_follow_the_protocol():
     assert subset_sizes(counts, facts("planted", 49)) == ((1, 1), (4, 4))
 
 
-def test_keys_depend_on_what_a_result_depends_on_and_on_nothing_else():
+def test_keys_depend_only_on_what_affects_the_result():
     def keys(text, checksum="0"):
         experiment = parse(text)
         known = {spec.name: facts(spec.name, checksum=checksum) for spec in experiment.datasets}
@@ -210,7 +210,7 @@ def test_keys_depend_on_what_a_result_depends_on_and_on_nothing_else():
     assert not set(one_bin.values()) & set(other_bin.values())
 
 
-def test_a_classifier_that_scores_otherwise_than_before_judges_the_same_rankings_anew(monkeypatch):
+def test_a_new_classifier_revision_changes_judgement_keys_only(monkeypatch):
     def keys():
         experiment = parse(MINIMAL + 'classifiers = ["ml-knn"]\n')
         cells = plan(experiment, facts_of(experiment))
@@ -222,7 +222,7 @@ def test_a_classifier_that_scores_otherwise_than_before_judges_the_same_rankings
     assert not keys()[1] & judgements
 
 
-def test_a_default_written_out_is_the_same_cell():
+def test_explicit_defaults_give_the_same_keys():
     default = METHODS["pml-fsmir"]().alpha
     methods = f'["pml-fsmir", {{method = "pml-fsmir", params = {{alpha = {default}}}}}]'
     experiment = parse(f'datasets = ["planted"]\nmethods = {methods}\n')
@@ -230,7 +230,7 @@ def test_a_default_written_out_is_the_same_cell():
     assert len({cell.key for cell in cells}) == len(cells) / 2
 
 
-def test_a_star_stands_for_every_method_of_the_package_not_named():
+def test_a_star_stands_for_all_methods_not_listed():
     experiment = parse('datasets = ["planted"]\nmethods = ["rfs", "*"]\nreferences = ["sum-f"]\n')
     names = [method.name for method in experiment.methods]
     assert names[0] == "rfs"
@@ -250,7 +250,7 @@ def test_sweeps_become_every_combination():
     assert {method.role for method in experiment.all_methods()} == {"sweep"}
 
 
-def test_only_the_random_reference_is_drawn_several_times():
+def test_only_the_random_reference_has_several_draws():
     experiment = parse(
         MINIMAL + 'references = ["random-ranking", "no-features"]\nrandom_draws = 4\nfolds = 2\n'
     )
@@ -259,7 +259,7 @@ def test_only_the_random_reference_is_drawn_several_times():
     assert counts == {"sum-f": 2, "random-ranking": 8, "no-features": 2}
 
 
-def test_a_configuration_survives_its_way_through_the_database():
+def test_a_configuration_can_be_stored_and_loaded():
 
     for name in PROFILES:
         experiment = load_experiment(name)
@@ -271,7 +271,7 @@ def test_a_configuration_survives_its_way_through_the_database():
         )
 
 
-def test_a_ranking_is_the_same_whatever_judges_it():
+def test_the_key_of_a_ranking_does_not_depend_on_judgements():
     def rankings(text):
         experiment = parse(MINIMAL + text)
         return {cell.key for cell in plan(experiment, facts_of(experiment))}
@@ -312,7 +312,7 @@ def test_conventions_are_one_table_or_several():
         parse(MINIMAL + '[conventions]\nties = "luck"\n')
 
 
-def test_own_weights_are_for_methods_that_declare_them():
+def test_own_weights_require_methods_that_declare_them():
     experiment = parse(
         'datasets = ["planted"]\nfolds = 2\nclassifiers = ["own-weights"]\n'
         'methods = ["pml-fsmir", "sum-f", "rfs", {method = "mifs", params = {scale = "standard"}}]\n'

@@ -1,4 +1,4 @@
-"""The same cells on a dask cluster of real processes: the same numbers, whoever dies."""
+"""Runs on a dask cluster of real processes give the same results, even if workers die."""
 
 import os
 import re
@@ -19,7 +19,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """Results of processes of this machine."""
+    """Results of a run without a cluster."""
     return bench.undisturbed_run(tmp_path_factory.mktemp("undisturbed"))[1]
 
 
@@ -30,7 +30,7 @@ def cluster(tmp_path, request):
 
 
 @pytest.mark.slow(seconds=20)
-def test_a_killed_worker_of_a_cluster_costs_nothing_but_time(undisturbed, cluster, tmp_path):
+def test_a_killed_cluster_worker_costs_only_time(undisturbed, cluster, tmp_path):
     config = bench.make_project(tmp_path / "project")
     folder = tmp_path / "project" / "runs" / "small"
     workers = [cluster.start_worker(), cluster.start_worker()]
@@ -39,13 +39,13 @@ def test_a_killed_worker_of_a_cluster_costs_nothing_but_time(undisturbed, cluste
     os.kill(workers[0].pid, signal.SIGKILL)
     _, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
-    # Nothing of dask's own notes, whatever happened.
+    # No log messages of dask are shown.
     assert len(bench.without_progress(err).splitlines()) == 2
     assert bench.stored(folder) == undisturbed
 
 
 @pytest.mark.slow(seconds=20)
-def test_a_scheduler_that_is_killed_is_told_and_the_run_goes_on_anywhere(undisturbed, cluster, tmp_path):
+def test_a_run_continues_locally_after_the_scheduler_is_killed(undisturbed, cluster, tmp_path):
     config = bench.make_project(tmp_path / "project")
     folder = tmp_path / "project" / "runs" / "small"
     cluster.start_worker()
@@ -64,7 +64,7 @@ def test_a_scheduler_that_is_killed_is_told_and_the_run_goes_on_anywhere(undistu
 
 
 def small_project(tmp_path, *references, more=""):
-    """Of its references, each named like its class, one of two cells fails."""
+    """Write an experiment whose user-defined references are named like their classes."""
     bad = ", ".join(f'{{ name = "{name}", method = "own_methods:{name}" }}' for name in references)
     text = f"""
     folds = 2
@@ -77,7 +77,7 @@ def small_project(tmp_path, *references, more=""):
 
 
 @pytest.mark.slow(seconds=20)
-def test_cells_that_kill_their_process_or_take_too_long_fail_alone_and_the_worker_lives_on(cluster, tmp_path):
+def test_cells_that_crash_or_exceed_limits_do_not_kill_the_worker(cluster, tmp_path):
     config = small_project(tmp_path, "Deadly", "Deaf", more="[limits]\nseconds = 5")
     worker = cluster.start_worker(fresh=True)
     _, err = bench.inside(config, "--dask", cluster.address, code=3)
@@ -93,7 +93,7 @@ def test_cells_that_kill_their_process_or_take_too_long_fail_alone_and_the_worke
 def test_a_cell_that_kills_every_worker_fails_alone(cluster, tmp_path):
     config = small_project(tmp_path, "Murderous")
     process = bench.start(config, "--dask", cluster.address)
-    # As a cluster does: for every worker that dies a new one is started.
+    # Like a real cluster, start a new worker for every worker that dies.
     workers = []
     while process.poll() is None:
         living = [worker for worker in workers if worker.poll() is None]
@@ -102,12 +102,12 @@ def test_a_cell_that_kills_every_worker_fails_alone(cluster, tmp_path):
     _, err = process.communicate()
     assert process.returncode == 3, err
     assert err.count("failed: ") == 1
-    assert "Murderous: WorkerDied: 1 worker" in err
+    assert "Murderous: WorkerDied: " in err
     assert "7 of 8" in err
 
 
 @pytest.mark.slow(seconds=20)
-def test_a_cluster_without_workers_and_an_interrupt_are_told_in_one_sentence(cluster, tmp_path):
+def test_a_cluster_without_workers_and_an_interrupt_give_one_error(cluster, tmp_path):
     config = bench.make_project(tmp_path / "project")
     folder = tmp_path / "project" / "runs" / "small"
     assert cluster.address in bench.fails(config, "--dask", cluster.address)

@@ -1,4 +1,4 @@
-"""Every alternative is what an experiment with that convention gives, and nothing is computed twice."""
+"""Alternatives equal experiments with that convention, and nothing is computed twice."""
 
 import json
 import re
@@ -21,11 +21,11 @@ from quick_cells import one_job_here
 
 FOLDS, PERCENT = 3, (10, 30)
 
-#: Choice -> what the configuration of an experiment says then, written down independently of the doctor.
-#: 17 features: 30 % are 5.1, so both roundings agree there, and 10 % are 1.7: two features, or one.
+#: Alternative -> equivalent configuration of an experiment, independent of the doctor.
+#: Of 17 features, 30% are 5.1, where round and floor agree, and 10% are 1.7, where they differ.
 EXPECTED = {
     "noise model, relative 0.2": {"noise": [{"model": "relative", "rate": 0.2}]},
-    # Six labels of which two or three are true: flipping adds 0.2 * 3.5 or so.
+    # Of six labels, two or three are true, so flipping adds about 0.2 * 3.5.
     "noise model, count 1": {"noise": [{"model": "count", "rate": 1}]},
     "noise model, given": {"noise": [{"model": "given"}]},
     "test labels, noisy": {"conventions": {"test_labels": "noisy"}},
@@ -53,26 +53,26 @@ EXPECTED = {
     "rounding of sizes, floor": {"sizes": {"percent": PERCENT, "rounding": "floor"}},
     "rounding of sizes, up": {"sizes": {"percent": PERCENT, "rounding": "up"}},
 }
-#: A filter has no weights, noise leaves no label without a positive, decision values do not tie.
+#: The filter has no weights, with noise every label has a positive, and decision values have no ties.
 WITHOUT_EFFECT = ["classifier, own weights", "absent labels, left out", "ties, by index"]
 
 
 def awkward():
-    """Data on which every convention matters: empty rows, a rare label, candidates of its own."""
+    """Make data on which every convention matters: empty rows, a rare label, given candidates."""
     rng = np.random.default_rng(3)
     X = rng.random((90, 17)).round(3)
     Y = np.zeros((90, 6), dtype=int)
     Y[:, :4] = X[:, :4] + 0.3 * rng.random((90, 4)) > 0.75
     Y[:20] = 0
-    Y[40, 4] = 1  # in the test part of one fold: that training part has no such label
-    Y[1:, 5] = 1  # where the empty first row is in the test part, all training rows have it, noise or not
+    Y[40, 4] = 1  # one fold has no training row with this label
+    Y[1:, 5] = 1  # one fold has no training row without this label, even with noise
     candidates = np.maximum(Y, rng.random(Y.shape) < 0.3)
     return Dataset(X, Y, candidates, name="awkward")
 
 
 @pytest.fixture(autouse=True)
 def in_empty_folder(plain_terminal, one_job_here):
-    """Nothing is written where the tests are, and no process started that is not asked for."""
+    """Run in an empty folder without extra processes."""
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def found(spec):
 
 
 def by_hand(spec, changes):
-    """Metric -> mean over the sizes, fold by fold, from the cells of an experiment."""
+    """Compute the mean over the sizes by metric and fold from the cells of an experiment."""
     settings = {"folds": FOLDS, "sizes": {"percent": PERCENT}, "methods": ["sum-f"], **changes}
     experiment = Experiment(name="by-hand", datasets=[spec], **settings)
     cells = plan(experiment, {spec.name: describe(spec, load_dataset(spec, None), experiment)})
@@ -107,7 +107,7 @@ def as_lists(values):
     return {metric: list(entries) for metric, entries in values.items()}
 
 
-def test_the_baseline_is_the_experiment_with_the_protocols_defaults(found, spec):
+def test_the_baseline_is_the_experiment_with_defaults(found, spec):
     assert as_lists(found.values) == by_hand(spec, {})
 
 
@@ -123,7 +123,7 @@ def test_an_alternative_is_the_experiment_with_that_convention(choice, found, sp
 
 
 def test_every_convention_matters_somewhere(found):
-    """Without this, the comparison above could hold although nothing was changed."""
+    """Make sure that the comparison above is not trivial."""
     unchanged = [str(finding) for finding in found.findings if not finding.changes_something]
     assert unchanged == WITHOUT_EFFECT
 
@@ -136,7 +136,7 @@ def test_settings_are_what_a_configuration_file_takes(found):
         assert tomllib.loads(finding.setting) == expected
 
 
-def test_differences_are_judged_fold_by_fold_if_the_folds_are_the_same(found):
+def test_differences_are_paired_if_the_folds_are_the_same(found):
     findings = {str(finding): finding for finding in found.findings}
     before = found.values["macro_f1"]
     for name in ("classifier, ML-kNN", "folds, stratified"):
@@ -208,11 +208,11 @@ def own_module(tmp_path):
 
 def test_features_are_ranked_again_only_for_other_noise_and_other_folds(own_module, spec, tmp_path):
     diagnose(spec, f"{own_module}:Selector", folds=2, folder=str(tmp_path))
-    # The defaults, three other noise models, stratified and consecutive folds.
+    # Rankings: the defaults, three other noise models, stratified and consecutive folds.
     assert len((tmp_path / "selectors").read_text()) == 6 * 2
 
 
-def test_classifiers_are_taught_again_only_for_other_labels_and_sizes(own_module, spec, tmp_path):
+def test_classifiers_are_fitted_again_only_for_other_labels_and_sizes(own_module, spec, tmp_path):
     experiment = Experiment(
         name="x",
         datasets=[spec],
@@ -234,24 +234,24 @@ def test_classifiers_are_taught_again_only_for_other_labels_and_sizes(own_module
     use_folder(experiment)
     for cell in plan(experiment, {spec.name: describe(spec, load_dataset(spec, None), experiment)}):
         assert evaluate(experiment, cell).error is None
-    # Two folds: defaults, stratified and clean at two sizes each, and one feature where floor differs.
+    # In two folds: defaults, stratified and clean at two sizes each, and one feature with floor.
     assert len((tmp_path / "classifiers").read_text()) == 2 * (3 * 2 + 1)
 
 
-def test_a_failing_method_is_tried_once_a_fold_and_said_in_one_sentence(own_module, tmp_path):
+def test_a_failing_method_runs_once_per_fold_and_gives_one_error(own_module, tmp_path):
     with pytest.raises(RunError, match="no ranking today"):
         diagnose("planted", f"{own_module}:Failing", folds=2, folder=str(tmp_path))
     assert len((tmp_path / "failures").read_text()) == 5 * 2
 
 
 @pytest.mark.slow
-def test_processes_change_nothing(found, spec):
+def test_results_do_not_depend_on_the_number_of_processes(found, spec):
     again = diagnose(spec, "sum-f", folds=FOLDS, percent=PERCENT, jobs=2)
     assert again.as_dict() == found.as_dict()
 
 
-def test_a_choice_that_fails_leaves_the_others():
-    """Ten neighbours cannot be found among nine training rows."""
+def test_a_failing_alternative_does_not_affect_the_others():
+    """ML-kNN needs ten neighbours, but there are nine training rows."""
     data = awkward()
     small = Dataset(data.X[20:38], data.Y[20:38], name="small")
     write(small, "small.npz")
@@ -262,16 +262,16 @@ def test_a_choice_that_fails_leaves_the_others():
     assert findings["classifier, RBF SVM"].effects
 
 
-def test_the_command_says_what_matters_and_draws_a_table(capsys):
+def test_the_command_prints_a_summary_and_tables(capsys):
     code, out, err = run(capsys, "bench", "doctor", "planted", "--method", "sum-f", "--folds", "2", "-j", "1")
     assert (code, err) == (0, "")
     assert re.match("planted, sum-f: 6 of 60 .* 2 folds", out)
     assert max(len(line) for line in out.splitlines() if not line.startswith("- ")) <= 80
-    # Two tables on eighty columns, every metric in one of them.
+    # At 80 columns, the metrics need two tables.
     assert out.count("protocol defaults  ") == 2
 
 
-def test_json_holds_every_value(capsys, spec, found):
+def test_json_has_all_values(capsys, spec, found):
     arguments = ["--size", "30%", "--size", "10%", "--folds", str(FOLDS), "-j", "1", "--json"]
     code, out, err = run(capsys, "bench", "doctor", spec.path[0], "-m", "sum-f", *arguments)
     assert (code, err) == (0, "")
@@ -281,7 +281,7 @@ def test_json_holds_every_value(capsys, spec, found):
     assert answer == found.as_dict()
 
 
-def test_a_table_of_ones_own_with_numbers_of_features(capsys, table):
+def test_a_user_table_with_numbers_of_features(capsys, table):
     code, out, _ = run(
         capsys,
         *("bench", "doctor", table, "--labels", "2", "-m", "sum-f"),
@@ -304,5 +304,5 @@ def test_a_table_of_ones_own_with_numbers_of_features(capsys, table):
         (2, ["planted", "--labels", "2"], "planted"),
     ],
 )
-def test_bad_input_is_one_sentence(capsys, code, arguments, expected):
+def test_bad_input_gives_one_error(capsys, code, arguments, expected):
     assert expected in fails(capsys, code, "bench", "doctor", *arguments, "--jobs", "1")

@@ -1,4 +1,4 @@
-"""The numbers of a run as one long table, for other programs."""
+"""Export of the results of a run to one table."""
 
 import json
 import os
@@ -32,7 +32,7 @@ percent = [20, 60]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The folder of a run with several classifiers, conventions, draws and a metric of its own."""
+    """Folder of a run with several classifiers, conventions and draws, and a user-defined metric."""
     project = tmp_path_factory.mktemp("exported")
     (project / "own_metric.py").write_text("def three(Y_true, scores):\n    return 3\n")
     bench.here(bench.make_project(project, TWO_WAYS, "two"), "-q")
@@ -40,14 +40,14 @@ def folder(tmp_path_factory):
 
 
 def read_csv(path):
-    """What pandas reads; numbers by Python itself, since a parser of pandas may miss the last digits."""
+    """Read a table with exact numbers, which the default parser of pandas may change in the last digits."""
     floats = ["noise_rate", "size", "value", "fit_seconds", "peak_mib"]
     return pd.read_csv(path, converters=dict.fromkeys(floats, lambda text: float(text or "nan")))
 
 
 @pytest.mark.usefixtures("plain_terminal")
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_pandas_opens_every_number_with_its_facts(capsys, folder, form):
+def test_pandas_reads_all_results(capsys, folder, form):
     if form == "parquet":
         pytest.importorskip("pyarrow")
     code, out, err = run(capsys, "bench", "export", str(folder), "--to", form, "--out", "table")
@@ -55,7 +55,7 @@ def test_pandas_opens_every_number_with_its_facts(capsys, folder, form):
     table = read_csv("table") if form == "csv" else pd.read_parquet("table")
     assert out == f"wrote {len(table)} rows to table\n"
     assert list(table) == list(exporting.COLUMNS)
-    # Two rankings and two draws at two sizes, and the reference; judged four ways by two metrics in two folds.
+    # Two rankings and two draws at two sizes, and the reference, with four judges, two metrics and two folds.
     assert len(table) == (4 * 2 + 1) * 4 * 2 * 2
     assert not table.duplicated(list(exporting.COLUMNS)[:15]).any()
     stored = read_results(folder).scores.sort_values("cell", kind="stable")
@@ -81,7 +81,7 @@ def test_pandas_opens_every_number_with_its_facts(capsys, folder, form):
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_the_ending_names_the_format_and_the_run_folder_is_the_usual_place(capsys, folder):
+def test_the_suffix_sets_the_format_and_the_run_folder_is_the_default(capsys, folder):
     pytest.importorskip("pyarrow")
     assert run(capsys, "bench", "export", str(folder), "--out", "a.parquet")[0] == 0
     assert len(pd.read_parquet("a.parquet"))
@@ -98,14 +98,14 @@ def test_the_ending_names_the_format_and_the_run_folder_is_the_usual_place(capsy
         (1, ("--out", "nowhere/a.csv"), "nowhere/a.csv: .* --out"),
     ],
 )
-def test_bad_requests_are_one_sentence(capsys, folder, code, arguments, message):
+def test_bad_requests_give_one_error(capsys, folder, code, arguments, message):
     assert re.search(message, fails(capsys, code, "bench", "export", str(folder), *arguments))
 
 
 @pytest.mark.usefixtures("plain_terminal", "one_job_here")
-def test_the_examples_of_the_help_run(capsys, monkeypatch, tmp_path):
+def test_the_examples_in_the_help_work(capsys, monkeypatch, tmp_path):
     pytest.importorskip("pyarrow")
-    # With one method for all: another test has a cell of each.
+    # One method is enough because another test runs all of them.
     profile = PROFILES["tiny"].read_text("utf-8")
     assert 'methods = ["pml-fsmir", "*"]' in profile
     (tmp_path / "tiny.toml").write_text(profile.replace('"*"', '"mifs"'), "utf-8")

@@ -1,4 +1,4 @@
-"""Runs that are killed, starved, interrupted and damaged end with the results of an undisturbed one."""
+"""Runs that are killed, interrupted or damaged end with the results of an undisturbed run."""
 
 import json
 import os
@@ -29,27 +29,27 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """The experiment's configuration, its results, and the folder that holds them."""
+    """Configuration of an experiment and its results."""
     return bench.undisturbed_run(tmp_path_factory.mktemp("undisturbed"))
 
 
 @pytest.fixture
 def project(tmp_path):
-    """An experiment that was not run yet, and the folder of its results."""
+    """Experiment that has not been run, and its run folder."""
     config = bench.make_project(tmp_path / "project")
     return config, config.parent / "runs" / "small"
 
 
 @pytest.fixture
 def complete(undisturbed, project):
-    """A copy of the experiment and its results."""
+    """Copy of a finished experiment."""
     config, folder = project
     shutil.copytree(undisturbed[2], folder)
     return config, folder
 
 
 def small_project(tmp_path, methods='"own_methods:Slow", "sum-mi"', more="", folds=4):
-    """As many cells a method as folds."""
+    """Write an experiment with one cell per method and fold."""
     text = f"""
     folds = {folds}
     datasets = [{{ name = "small", path = "small.csv", labels = "label_*" }}]
@@ -82,11 +82,11 @@ def test_a_killed_worker_costs_only_time(undisturbed, project):
     let_go()
     _, err = process.communicate(timeout=240)
     assert process.returncode == 0
-    assert len(re.findall("was killed by SIGKILL, .* tried again", err)) == 1
+    assert err.count("SIGKILL") == 1
     assert bench.stored(folder) == undisturbed[1]
 
 
-def test_a_method_that_kills_its_process_fails_alone(tmp_path):
+def test_a_method_that_kills_its_process_does_not_affect_the_others(tmp_path):
     methods = '"own_methods:Slow", "own_methods:Deadly", "own_methods:Leaver", "sum-f"'
     config, folder = small_project(tmp_path, methods, folds=2)
     out, _ = bench.inside(config, "--jobs", 2, "--json", code=3)
@@ -102,7 +102,7 @@ def test_a_method_that_kills_its_process_fails_alone(tmp_path):
 
 
 @pytest.mark.parametrize(("moment", "order"), [("start", "SIGINT"), ("cells", "SIGTERM")])
-def test_an_interrupt_says_how_to_continue_and_leaves_no_process(undisturbed, project, moment, order):
+def test_an_interrupt_shows_how_to_continue_and_leaves_no_process(undisturbed, project, moment, order):
     config, folder = project
     if moment == "cells":
         process, _ = bench.start_and_hold(config, "--jobs", 2)
@@ -113,8 +113,8 @@ def test_an_interrupt_says_how_to_continue_and_leaves_no_process(undisturbed, pr
     out, err = process.communicate(timeout=60)
     assert process.returncode == {"SIGINT": 130, "SIGTERM": 143}[order]
     n_finished = len(bench.finished(folder))
-    told = rf"error: .* {n_finished} of {bench.N_SMALL} .*labelsieve bench run small.toml --jobs 2\n"
-    assert re.fullmatch(told, bench.without_progress(err))
+    expected = rf"error: .* {n_finished} of {bench.N_SMALL} .*labelsieve bench run small.toml --jobs 2\n"
+    assert re.fullmatch(expected, bench.without_progress(err))
     assert out == ""
     bench.wait_until_all_are_gone(process)
     bench.here(config)
@@ -165,12 +165,12 @@ def test_a_second_runner_is_rejected_and_the_first_continues(undisturbed, projec
 
 @pytest.fixture(scope="module")
 def damageable(tmp_path_factory):
-    """An experiment and its results file with cells that are done and cells that failed."""
+    """Experiment and results file with done and failed cells."""
     return damage_results.make_results(tmp_path_factory.mktemp("damaged"))
 
 
 @pytest.mark.parametrize("kind", damage_results.DAMAGES)
-def test_no_damage_crashes_a_reader_or_alters_a_number(damageable, tmp_path, kind):
+def test_damage_neither_crashes_readers_nor_changes_results(damageable, tmp_path, kind):
     counts = damage_results.survey(damageable[1], tmp_path / "copy", kind, 60)
     assert counts["altered"] == 0
     assert counts["rejected"] + counts["warned"] > 0
@@ -181,7 +181,7 @@ def test_damaged_runs_are_completed_or_rejected(tmp_path):
     assert counts["completed"] > 0
 
 
-def test_damaged_rows_are_left_out_and_computed_again(undisturbed, complete, capsys):
+def test_damaged_rows_are_left_out_and_recomputed(undisturbed, complete, capsys):
     config, folder = complete
     with closing(sqlite3.connect(folder / "results.sqlite")) as database, database:
         judgements = [key for (key,) in database.execute("SELECT key FROM judgements")]
@@ -203,7 +203,7 @@ def test_damaged_rows_are_left_out_and_computed_again(undisturbed, complete, cap
     (folder / "results.csv").unlink()
     assert not set(read_results(folder).cells["key"]) & set(rankings[:2])
     out, err = bench.here(config, "--json")
-    assert re.search("4 .* damaged", err)
+    assert "4 damaged" in err
     assert (json.loads(out)["computed"], json.loads(out)["ranked"]) == (4, 2)
     assert bench.stored(folder) == undisturbed[1]
     assert read_results(folder).n_altered == 0
@@ -223,7 +223,7 @@ def test_a_run_with_a_damaged_configuration_continues(undisturbed, complete):
 
 
 def test_a_results_file_is_not_executed_without_trust(tmp_path):
-    """Neither shown nor tried again: what it names is not even imported."""
+    """Neither status nor retry-failed imports the code that the file refers to."""
     config, folder = small_project(tmp_path, methods='"own_methods:Broken", "sum-f"', folds=2)
     bench.here(config, code=3)
     (tmp_path / "own_methods.py").write_text(
@@ -256,7 +256,7 @@ def test_files_that_are_not_results_are_left_alone(undisturbed, project):
 
 
 def computed_by(config, *arguments, **options):
-    """Run the missing cells; returns how many there were."""
+    """Run the missing cells and return their number."""
     out, _ = bench.here(config, "--json", *arguments, **options)
     return json.loads(out)["computed"]
 
@@ -266,13 +266,13 @@ def test_a_changed_configuration_is_noticed(tmp_path):
     bench.here(config)
     before = bench.stored(folder)
     small_project(tmp_path, more="[sizes]\npercent = [30]")
-    assert re.search(r"\(sizes\).* 8 .*--accept-changes", bench.fails(config))
+    assert re.search(r"\(sizes\).* 8 finished cells .*--accept-changes", bench.fails(config))
     small_project(tmp_path, methods='"sum-mi"')
     assert re.search(r"\(methods\).* 4 .*--accept-changes", bench.fails(config))
     assert computed_by(config, "--accept-changes") == 0
     (remark,) = read_status(folder)["remarks"]
-    assert remark.startswith("4 cells")
-    small_project(tmp_path)  # undone: everything is still there
+    assert "4 cells" in remark
+    small_project(tmp_path)  # undo the change
     assert computed_by(config) == 0
     assert bench.stored(folder) == before
 
@@ -285,7 +285,7 @@ def test_a_changed_data_file_is_noticed(tmp_path):
     assert computed_by(config, "--accept-changes") == 4
 
 
-def test_other_methods_and_their_order_change_no_result(tmp_path):
+def test_results_do_not_depend_on_other_methods_or_their_order(tmp_path):
     config, folder = small_project(tmp_path)
     bench.here(config)
     before = bench.stored(folder)
@@ -293,7 +293,7 @@ def test_other_methods_and_their_order_change_no_result(tmp_path):
     assert computed_by(config) == 16
     after = bench.stored(folder)
     assert set(before["cells"]) < set(after["cells"])
-    bench.here(config, "--out", "alone")  # all computed together, in the other order
+    bench.here(config, "--out", "alone")  # compute all in the other order
     assert bench.stored(tmp_path / "alone") == after
 
 
@@ -310,10 +310,10 @@ def test_results_do_not_depend_on_the_number_of_jobs(tmp_path):
     assert bench.stored(tmp_path / "alone") == bench.stored(tmp_path / "together")
 
 
-# Failing, and taking too much
+# Failing or exceeding limits
 
 
-def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
+def test_a_failing_method_is_recorded_shown_and_retried(tmp_path):
     config, folder = small_project(tmp_path, methods='"own_methods:Broken", "sum-f"')
     _, err = bench.here(config, code=3)
     failure = "small, flip 0.2, seed 0, fold 0, own_methods:Broken: RuntimeError: out of luck"
@@ -323,9 +323,9 @@ def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
     status = json.loads(bench.inside(folder, "--json", verb="status")[0])
     assert status["datasets"][0]["failed"] == 4
     assert 'raise RuntimeError("out of\\nluck")' in status["failures"][0]["traceback"]
-    # Failed cells are not tried again unless asked, but still count as failed.
+    # Failed cells are only retried on request, but still count as failed.
     assert computed_by(config, code=3) == 0
-    (tmp_path / "mended").touch()
+    (tmp_path / "fixed").touch()
     assert "--trust" in bench.fails(folder, verb="retry-failed")
     assert computed_by(folder, "--trust", verb="retry-failed") == 4
     assert len(known) == 4  # a failed ranking has no judgement
@@ -333,14 +333,14 @@ def test_a_failing_method_is_recorded_shown_and_tried_again(tmp_path):
 
 
 def running(process):
-    """Return the command of a process; nothing if it is gone."""
+    """Return the command of a process, or nothing if it is gone."""
     try:
         return Path("/proc", process, "cmdline").read_bytes()
     except OSError:
         return b""
 
 
-def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
+def test_cells_that_exceed_limits_fail_and_succeed_with_higher_limits(tmp_path):
     methods = '"own_methods:Endless", "own_methods:Deaf", "sum-f", "own_methods:Hungry", "sum-mi"'
     config, folder = small_project(tmp_path, methods, more="[limits]\nseconds = 5\nmemory_mib = 150", folds=2)
     bench.inside(config, "--jobs", 2, code=3)
@@ -356,7 +356,7 @@ def test_cells_that_take_too_much_fail_and_succeed_with_higher_limits(tmp_path):
     child = (tmp_path / "child").read_text()
     bench.wait_for(lambda: b"sleep" not in running(child))
     assert cells["error"].isna().sum() == 7
-    (tmp_path / "mended").touch()
+    (tmp_path / "fixed").touch()
     small_project(tmp_path, methods, more="[limits]\nmemory_mib = 1500", folds=2)
     out, _ = bench.inside(config, "--jobs", 1, "--retry-failed", "--json")
     assert (json.loads(out)["done"], json.loads(out)["computed"]) == (10, 3)

@@ -1,4 +1,4 @@
-"""Runs by parts: some data sets of an experiment, put together to what a run of the whole gives."""
+"""Merged runs of parts of an experiment equal a run of the whole experiment."""
 
 import json
 import shutil
@@ -39,10 +39,10 @@ N_CELLS = 2 * 3
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A folder with an experiment, two parts of it and the whole; "mended" lets its method succeed."""
+    """Folder with an experiment, two parts and the whole. Its method succeeds if the file "fixed" exists."""
     folder = tmp_path_factory.mktemp("parts")
     config = bench.make_project(folder, WHOLE, "whole")
-    (folder / "mended").touch()
+    (folder / "fixed").touch()
     for name, datasets in (("a", ["small"]), ("b", ["twin"]), ("all", ["small", "twin"])):
         chosen = [word for dataset in datasets for word in ("--datasets", dataset)]
         bench.here(config, *chosen, "--out", f"runs/{name}")
@@ -51,7 +51,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def parts(made, tmp_path):
-    """A copy of it."""
+    """Copy of the folder."""
     shutil.copytree(made, tmp_path / "parts")
     return tmp_path / "parts"
 
@@ -64,8 +64,8 @@ def merged(folder, *names, out="merged"):
     return merge([file(folder, name) for name in names], folder / "runs" / out)
 
 
-def refused(folder, *names, out="merged"):
-    """What a merge says that must not leave anything behind."""
+def rejected(folder, *names, out="merged"):
+    """Return the error of a merge and check that it leaves no files behind."""
     before = sorted((folder / "runs").rglob("*"))
     with pytest.raises(RunError) as caught:
         merged(folder, *names, out=out)
@@ -78,44 +78,44 @@ def without_order(results):
     return {**results, "plan": sorted(results["plan"])}
 
 
-def test_parts_that_are_merged_are_the_whole(parts):
+def test_merged_parts_equal_the_whole(parts):
     found = merged(parts, "a", "b")
     assert (found["planned"], found["done"], found["failed"]) == (2 * N_CELLS, 2 * N_CELLS, 0)
     assert (found["rankings"], found["judgements"], found["damaged"]) == (2 * N_CELLS, 2 * N_CELLS, 0)
     assert without_order(bench.stored(parts / "runs" / "merged")) == without_order(
         bench.stored(parts / "runs" / "all")
     )
-    whole, put_together = (summarise(read_results(file(parts, name))) for name in ("all", "merged"))
-    assert put_together.experiment == whole.experiment
-    assert put_together.facts.datasets == whole.facts.datasets
-    assert put_together.facts.coverage == whole.facts.coverage
-    pd.testing.assert_frame_equal(put_together.means, whole.means, check_exact=True)
-    assert [run.n_computed for run in put_together.facts.runs] == [N_CELLS, N_CELLS, 0]
+    whole, joined = (summarise(read_results(file(parts, name))) for name in ("all", "merged"))
+    assert joined.experiment == whole.experiment
+    assert joined.facts.datasets == whole.facts.datasets
+    assert joined.facts.coverage == whole.facts.coverage
+    pd.testing.assert_frame_equal(joined.means, whole.means, check_exact=True)
+    assert [run.n_computed for run in joined.facts.runs] == [N_CELLS, N_CELLS, 0]
     assert read_status(file(parts, "merged"))["remarks"] == []
     assert [path.name for path in (parts / "runs" / "merged").iterdir()] == ["results.sqlite"]
 
 
-def test_the_experiment_goes_on_with_what_the_parts_left(parts):
+def test_the_experiment_continues_in_the_merged_run(parts):
     merged(parts, "b", "a")
     known = bench.finished(parts / "runs" / "merged")
     out, _ = bench.here(parts / "whole.toml", "--json", "--out", "runs/merged")
-    told = json.loads(out)
-    assert (told["planned"], told["done"], told["computed"]) == (3 * N_CELLS, 3 * N_CELLS, N_CELLS)
+    counts = json.loads(out)
+    assert (counts["planned"], counts["done"], counts["computed"]) == (3 * N_CELLS, 3 * N_CELLS, N_CELLS)
     assert known.items() <= bench.finished(parts / "runs" / "merged").items()
 
 
-def test_weights_come_along(parts):
+def test_weights_are_merged(parts):
     merged(parts, "a", "b")
     config = parts / "whole.toml"
     config.write_text(WHOLE.replace("[sizes]", 'classifiers = ["linear-svm", "own-weights"]\n[sizes]'))
     chosen = ("--datasets", "small", "--datasets", "twin")
     out, _ = bench.here(config, "--json", *chosen, "--out", "runs/merged")
     assert json.loads(out)["ranked"] == 0
-    # Of both data sets, mifs and the reference, in two folds.
+    # mifs and the reference on two datasets in two folds.
     assert json.loads(out)["computed"] == 2 * 2 * 2
 
 
-def test_what_both_parts_have_is_there_once(parts):
+def test_shared_cells_are_merged_once(parts):
     found = merged(parts, "a", "all", "b")
     assert (found["rankings"], found["planned"]) == (2 * N_CELLS, 2 * N_CELLS)
     assert without_order(bench.stored(parts / "runs" / "merged")) == without_order(
@@ -123,8 +123,8 @@ def test_what_both_parts_have_is_there_once(parts):
     )
 
 
-def test_a_cell_that_is_done_takes_the_place_of_one_that_failed(parts):
-    (parts / "mended").unlink()
+def test_a_successful_cell_replaces_a_failed_one(parts):
+    (parts / "fixed").unlink()
     bench.here(parts / "whole.toml", "--datasets", "small", "--out", "runs/failed", code=3)
     for out, names in (("x", ("failed", "a")), ("y", ("a", "failed"))):
         assert merged(parts, *names, out=out)["failed"] == 0
@@ -132,7 +132,7 @@ def test_a_cell_that_is_done_takes_the_place_of_one_that_failed(parts):
     assert (both["failed"], both["done"]) == (2, 2 * N_CELLS - 2)
 
 
-def test_parts_may_be_other_methods_seeds_and_noises(parts):
+def test_parts_can_have_other_methods_seeds_and_noise(parts):
     config = parts / "whole.toml"
     base = WHOLE.replace('methods = ["mifs", "own_methods:Broken"]', 'methods = ["METHOD"]')
     base = base.replace('control = "mifs"\n', "")
@@ -153,29 +153,29 @@ def test_parts_may_be_other_methods_seeds_and_noises(parts):
 # contradictions
 
 
-def test_runs_of_other_experiments_are_refused(parts):
+def test_runs_of_other_experiments_are_rejected(parts):
     config = parts / "whole.toml"
     config.write_text(WHOLE.replace("folds = 2", "folds = 3").replace("20, 60", "20, 50"))
     bench.here(config, "--datasets", "twin", "--out", "runs/other")
-    assert "folds, sizes" in refused(parts, "a", "other")
+    assert "folds, sizes" in rejected(parts, "a", "other")
 
 
-def test_the_same_name_for_another_method_is_a_contradiction(parts):
+def test_different_methods_with_the_same_name_are_rejected(parts):
     config = parts / "whole.toml"
     config.write_text(WHOLE.replace('"mifs", "own', '{ name = "mifs", method = "sum-f" }, "own'))
     bench.here(config, "--datasets", "twin", "--out", "runs/other")
-    assert "'mifs'" in refused(parts, "a", "other")
+    assert "'mifs'" in rejected(parts, "a", "other")
 
 
-def test_other_data_and_other_code_are_contradictions(parts):
+def test_different_data_or_code_are_rejected(parts):
     config = parts / "whole.toml"
     with open(parts / "own_methods.py", "a") as stream:
         stream.write("\n# another\n")
     bench.here(config, "--datasets", "small", "--out", "runs/code")
-    assert "own_methods:Broken" in refused(parts, "a", "code")
+    assert "own_methods:Broken" in rejected(parts, "a", "code")
     bench.write_data(parts, seed=1)
     bench.here(config, "--datasets", "small", "--out", "runs/data")
-    assert "'small'" in refused(parts, "a", "data")
+    assert "'small'" in rejected(parts, "a", "data")
 
 
 # faults
@@ -198,34 +198,34 @@ def test_damaged_rows_are_left_out_with_a_warning(parts, capsys):
         assert n_weights == len(store.read().weighted) - 1
 
 
-def test_a_source_that_cannot_be_read_leaves_nothing(parts):
+def test_an_unreadable_source_leaves_no_files(parts):
     path = file(parts, "b")
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    assert str(path) in refused(parts, "a", "b")
+    assert str(path) in rejected(parts, "a", "b")
     path.write_bytes(b"")
-    assert str(path) in refused(parts, "a", "b")
+    assert str(path) in rejected(parts, "a", "b")
 
 
-def test_results_that_are_there_are_not_replaced(parts):
+def test_existing_results_are_not_replaced(parts):
     before = file(parts, "all").read_bytes()
-    refused(parts, "a", "b", out="all")
+    rejected(parts, "a", "b", out="all")
     assert file(parts, "all").read_bytes() == before
 
 
-def test_nothing_of_a_results_file_is_imported(parts):
+def test_merging_imports_no_user_code(parts):
     sprung = parts / "sprung"
     (parts / "own_methods.py").write_text(f"open({str(sprung)!r}, 'w').close()")
     merged(parts, "a", "b")
     assert not sprung.exists()
 
 
-# means, of runs whose folders may be gone
+# summary files
 
 
 @pytest.fixture
 def means(parts, monkeypatch, capsys):
-    """The same folder, with the means of the first part, whose run is gone."""
+    """Folder with a summary file instead of the run of the first part."""
     monkeypatch.chdir(parts)
     assert main(["report", "a", "--summary", "a.csv.gz"]) == 0
     shutil.rmtree("runs/a")
@@ -233,20 +233,20 @@ def means(parts, monkeypatch, capsys):
     return parts
 
 
-def test_means_that_are_merged_have_the_report_of_the_whole(means, capsys):
+def test_merged_means_give_the_report_of_the_whole(means, capsys):
     assert main(["bench", "merge", "a.csv.gz", "b", "--out", "both.csv.gz", "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out) == {"file": "both.csv.gz", "datasets": 2, "planned": 12, "done": 12, "failed": 0}
     assert "12 of 12" in err
-    whole, put_together = summarise(read_results(file(means, "all"))), read_summary(Path("both.csv.gz"))
-    assert put_together.experiment == whole.experiment
-    # What they cost was measured twice.
-    assert replace(put_together.facts, costs=(), runs=()) == replace(whole.facts, costs=(), runs=())
-    pd.testing.assert_frame_equal(put_together.means, whole.means, check_exact=True)
-    assert [(run.number, run.n_computed) for run in put_together.facts.runs] == [(1, 6), (2, 6), (3, 0)]
+    whole, joined = summarise(read_results(file(means, "all"))), read_summary(Path("both.csv.gz"))
+    assert joined.experiment == whole.experiment
+    # The measured costs of the two runs differ.
+    assert replace(joined.facts, costs=(), runs=()) == replace(whole.facts, costs=(), runs=())
+    pd.testing.assert_frame_equal(joined.means, whole.means, check_exact=True)
+    assert [(run.number, run.n_computed) for run in joined.facts.runs] == [(1, 6), (2, 6), (3, 0)]
     reports = []
     for source in ("all", "both.csv.gz"):
-        assert main(["report", source, "--out", "told"]) == 0
+        assert main(["report", source, "--out", "page"]) == 0
         reports.append(capsys.readouterr().out)
     assert reports[0] == reports[1]
 
@@ -260,7 +260,7 @@ def test_means_that_are_merged_have_the_report_of_the_whole(means, capsys):
         (("a.csv.gz", "b", "--out", "no/both.csv.gz"), 1, "no/both.csv.gz: "),
     ],
 )
-def test_means_that_cannot_be_merged_are_refused(means, capsys, arguments, code, problem):
+def test_means_that_cannot_be_merged_are_rejected(means, capsys, arguments, code, problem):
     before = sorted(means.rglob("*"))
     assert main(["bench", "merge", *arguments]) == code
     assert problem in " ".join(capsys.readouterr().err.split())
@@ -270,7 +270,7 @@ def test_means_that_cannot_be_merged_are_refused(means, capsys, arguments, code,
 # parts
 
 
-def test_a_part_is_of_the_experiments_own_data_sets(parts):
+def test_an_experiment_can_be_restricted_to_some_of_its_datasets(parts):
     experiment = load_experiment("paper")
     part = restrict(experiment, ["yeast", "birds"])
     assert [dataset.name for dataset in part.datasets] == ["birds", "yeast"]

@@ -1,4 +1,4 @@
-"""Metrics of one's own: by import path in a configuration, in cells, reports and files."""
+"""User-defined metrics in configurations, cells, reports and files."""
 
 import hashlib
 import json
@@ -88,7 +88,7 @@ def own_modules():
 
 @pytest.fixture
 def project(tmp_path):
-    """A function that writes an experiment with some metrics; returns its configuration."""
+    """Function that writes an experiment with some metrics and returns its configuration."""
     (tmp_path / "own_metrics.py").write_text(OWN_METRICS)
 
     def write(*metrics):
@@ -105,13 +105,13 @@ def cells_of(config):
     return experiment, plan(experiment, facts)
 
 
-def test_a_metric_of_ones_own_is_measured_beside_the_others_and_ranks_nothing_again(project):
+def test_a_user_defined_metric_is_added_without_new_rankings(project):
     config = project()
     bench.here(config)
     options = ("--jobs", 1, "--json", "--accept-changes")
     out, _ = bench.inside(project(HITS, MISSES, own("sparseness", "predictions")), *options)
-    told = json.loads(out)
-    assert (told["computed"], told["ranked"], told["failed"]) == (6, 0, 0)
+    counts = json.loads(out)
+    assert (counts["computed"], counts["ranked"], counts["failed"]) == (6, 0, 0)
     scores = read_results(config.parent / "runs" / "measured").scores.fillna({"size": 0})
     found = {
         (score.cell, score.size, score.metric): score.value
@@ -121,14 +121,14 @@ def test_a_metric_of_ones_own_is_measured_beside_the_others_and_ranks_nothing_ag
     places = {place[:2] for place in found}
     assert len(places) == 2 * (2 * 2 + 1)
     for place in places:
-        # With a single best score, one-error is the share of rows with a wrong label there; rows without
-        # a true label are left out of it and miss here.
+        # With a single best score, one-error is the fraction of rows where that label is wrong. It leaves out
+        # rows without true labels, which count as misses here.
         assert found[*place, "hits"] == pytest.approx(1 - found[*place, "bad"])
         assert found[*place, "hits"] <= 1 - found[*place, "one_error"] + 1e-12
     assert scores["value"].dtype == float
 
 
-def test_what_a_metric_gets_is_its_own_copy(project):
+def test_a_metric_cannot_change_the_data_in_place(project):
     experiment, cells = cells_of(project(own("greedy"), HITS))
     alone = cells_of(project(HITS))
     found, expected = (
@@ -143,7 +143,7 @@ def test_what_a_metric_gets_is_its_own_copy(project):
     ("name", "error"),
     [("nothing", "ValueError: "), ("everything", "TypeError: "), ("leaving", "SystemExit: 3")],
 )
-def test_a_metric_that_misbehaves_is_one_sentence_in_its_cell(project, name, error):
+def test_a_failing_metric_gives_one_error_in_its_cell(project, name, error):
     experiment, cells = cells_of(project(own(name)))
     found = bench.evaluate(experiment, cells[0])
     assert found.error.startswith(error)
@@ -152,7 +152,7 @@ def test_a_metric_that_misbehaves_is_one_sentence_in_its_cell(project, name, err
 
 
 @pytest.mark.parametrize("name", ["number", "absent"])
-def test_what_is_no_metric_is_told_before_anything_runs(project, name):
+def test_an_invalid_metric_fails_before_anything_runs(project, name):
     config = project(own(name))
     assert f"'own_metrics:{name}'" in bench.fails(config, "--jobs", 1)
     assert not bench.finished(config.parent / "runs" / "measured")
@@ -171,20 +171,20 @@ def test_what_is_no_metric_is_told_before_anything_runs(project, name):
         (f"{HITS}, {HITS}", "metrics: .* 'hits'"),
     ],
 )
-def test_a_metric_that_is_told_wrongly_is_one_sentence(metric, message):
+def test_a_misconfigured_metric_gives_one_error(metric, message):
     with pytest.raises(RunError, match=message) as caught:
         parse_experiment(with_metrics(metric), name="mine")
     assert "\n" not in str(caught.value)
 
 
-def test_keys_of_judgements_by_metrics_of_the_package_stay_as_they_were():
+def test_keys_of_judgements_with_built_in_metrics_do_not_change():
     experiment = parse_experiment(
         'datasets = ["planted"]\nmethods = ["sum-f"]\nmetrics = ["coverage", "macro_f1"]\n'
         "[sizes]\npercent = [10]\n",
         name="mine",
     )
     cell = plan(experiment, {"planted": DatasetFacts("planted", 100, 50, 5, 2.0, "0", "percent")})[0]
-    # Written out as it was before a metric could be anybody's.
+    # The format from before user-defined metrics.
     text = (
         '{"classifier": {"class": "labelsieve.classify:LabelwiseSVM", "params": {"C": 1.0, "gamma": "scale", '
         '"kernel": "linear", "max_iter": 100000, "one_class": "lowest", "scale": "minmax"}}, "conventions": {}, '
@@ -194,7 +194,7 @@ def test_keys_of_judgements_by_metrics_of_the_package_stay_as_they_were():
     assert experiment.as_dict()["metrics"] == ["coverage", "macro_f1"]
 
 
-def test_a_judgement_depends_on_the_source_of_its_metrics_and_not_on_which_way_is_better(project, tmp_path):
+def test_the_key_of_a_judgement_depends_on_the_source_of_metrics_but_not_their_direction(project, tmp_path):
     def keys(*metrics):
         return {judgement.key for cell in cells_of(project(*metrics))[1] for judgement in cell.judgements}
 
@@ -210,7 +210,7 @@ def test_a_judgement_depends_on_the_source_of_its_metrics_and_not_on_which_way_i
     assert keys(HITS) == base
 
 
-def test_a_function_of_an_installed_package_needs_no_file_of_its_own(project):
+def test_a_metric_can_be_a_function_of_an_installed_package(project):
     config = project('{ metric = "sklearn.metrics:ndcg_score", direction = "higher", needs = "scores" }')
     experiment, cells = cells_of(config)
     values = [
@@ -221,7 +221,7 @@ def test_a_function_of_an_installed_package_needs_no_file_of_its_own(project):
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_the_report_ranks_by_the_direction_that_was_told(project, capsys, tmp_path, monkeypatch):
+def test_the_report_ranks_by_the_configured_direction(project, capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")  # draw in this process
     config = project(HITS, MISSES, own("sparseness", "predictions"))
     bench.here(config)

@@ -1,4 +1,4 @@
-"""Methods whose ranking depends on the number of features are ranked once for every number, and only they."""
+"""Methods whose ranking depends on the number of features run once for each number."""
 
 import json
 
@@ -15,7 +15,7 @@ from labelsieve.report.summary import summarise
 
 pytestmark = pytest.mark.usefixtures("one_job_here")
 
-#: Ten features: 1, 1, 3 and 6 of them.
+#: 1, 1, 3 and 6 of ten features.
 PERCENT = (6, 10, 30, 60)
 
 OWN = '''
@@ -26,7 +26,7 @@ from sklearn.base import BaseEstimator
 
 
 class Fickle(BaseEstimator):
-    """Ranks the column behind the number it is asked for first; says so in a file at every fit."""
+    """Method that depends on the number of features. It records each fit in a file."""
 
     ranking_depends_on_size = True
 
@@ -39,13 +39,13 @@ class Fickle(BaseEstimator):
             stream.write(f"{asked} ")
         if asked == 6 and Path(__file__).with_name("broken").exists():
             raise RuntimeError("six is too many")
-        # One feature: as the first row says, so that folds differ. More: the same in every fold.
+        # With one feature, the folds differ. With more, they agree.
         self.scores_ = X[0] if asked == 1 else np.roll(np.arange(X.shape[1], 0.0, -1), asked or 0)
         return self
 
 
 class Stable(Fickle):
-    """Ranks alike whatever it is asked for."""
+    """Method that does not depend on the number of features."""
 
     ranking_depends_on_size = False
 '''
@@ -70,7 +70,7 @@ def project(tmp_path):
 
 
 def fits(config):
-    """Numbers that a method was fitted with so far, and forget them."""
+    """Return and clear the recorded numbers of features."""
     record = config.with_name("fits")
     found = record.read_text().split() if record.exists() else []
     record.unlink(missing_ok=True)
@@ -84,9 +84,9 @@ def planned(methods, **settings):
     return experiment, plan(experiment, {spec.name: describe(spec, load_dataset(spec, None), experiment)})
 
 
-def test_a_run_ranks_once_for_every_distinct_number(project):
+def test_a_run_ranks_once_for_each_distinct_number(project):
     out, _ = bench.inside(project, "--jobs", 1, "--json")
-    # Three folds: three numbers for the fickle one, the last of which serves who asks for it at all sizes.
+    # In three folds, "fickle" needs three numbers. "asked" reuses the last one for all sizes.
     assert fits(project) == sorted([*("1", "3", "6") * 3, *["None"] * 3])
     assert {key: json.loads(out)[key] for key in ("planned", "done", "failed")} == {
         "planned": 15,
@@ -116,7 +116,7 @@ def test_every_size_is_judged_by_its_own_ranking(project):
         assert {(kept, first) for _, kept, first, _ in judged["stable", fold]} == {(1, 0), (3, 0), (6, 0)}
 
 
-def test_the_report_compares_the_rankings_of_one_number(project):
+def test_stability_compares_rankings_for_the_same_number(project):
     bench.inside(project, "--jobs", 1)
     results = read_results(project.parent / "runs" / "sizes")
     facts = summarise(results).facts
@@ -126,7 +126,7 @@ def test_the_report_compares_the_rankings_of_one_number(project):
     firsts = [cell.ranking[0] for cell in cells if cell.params["n_features_to_select"] == 1]
     at_one = kuncheva_stability(np.eye(10)[firsts])
     found = {entry["method"]: entry["index"] for entry in facts.stability}
-    # Two sizes keep one feature; the folds agree at the others.
+    # Two sizes keep one feature. The folds agree at the others.
     assert found["fickle"]["kuncheva"] == pytest.approx((2 * at_one + 1 + 1) / 4)
     assert at_one < 1
     assert found["stable"]["kuncheva"] == 1
@@ -136,9 +136,9 @@ def test_the_report_compares_the_rankings_of_one_number(project):
     assert cost["seconds"] == pytest.approx(np.mean(seconds))
 
 
-def test_a_number_that_fails_is_named_and_leaves_the_others(project):
+def test_a_failing_number_does_not_affect_the_others(project):
     (project.with_name("broken")).touch()
-    # The method that sets the number fails as well.
+    # "asked" also fails because it sets the number.
     _, err = bench.inside(project, "--jobs", 1, code=3)
     assert "failed: small, flip 0.2, seed 0, fold 0, fickle, 6 features: RuntimeError: six is too many" in err
     facts = summarise(read_results(project.parent / "runs" / "sizes")).facts

@@ -1,4 +1,4 @@
-"""Several processes give what one gives; they are dear to start, so the tests that need them share them."""
+"""Results with several processes equal those with one. The tests share processes because they start slowly."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def test_the_curve_of_sizes_is_the_same(problem):
     np.testing.assert_array_equal(choose_size(SumF(), *problem, sizes=[7, 2], n_jobs=2).scores, alone.scores)
 
 
-def test_stability_is_the_same_and_progress_is_told(problem):
-    found, told = [], []
+def test_stability_is_the_same_and_progress_is_reported(problem):
+    found, reported = [], []
     for n_jobs in (1, 2):
         selector, so_far = RandomRanking(3, random_state=1), []
         found.append(
@@ -28,9 +28,9 @@ def test_stability_is_the_same_and_progress_is_told(problem):
                 selector, *problem, n_resamples=6, n_jobs=n_jobs, progress=lambda *n, to=so_far: to.append(n)
             )
         )
-        told.append(so_far)
+        reported.append(so_far)
     np.testing.assert_array_equal(found[0].runs, found[1].runs)
-    assert told == [[(done, 6) for done in range(1, 7)]] * 2
+    assert reported == [[(done, 6) for done in range(1, 7)]] * 2
 
 
 def test_cross_validation_is_the_same():

@@ -1,4 +1,4 @@
-"""The page of an audit in a real browser: slider, search, filters, dark, export, keyboard, phone, hostile names."""
+"""Audit page in a real browser: slider, search, filters, dark mode, export, keyboard, phone, hostile names."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ N_COLUMNS = 40
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Addresses of pages, and the audit of the first."""
+    """Addresses of pages and the audit of the first one."""
     folder = tmp_path_factory.mktemp("audit")
     X, Y = make_pml(n_samples=300, n_features=N_COLUMNS - 1, n_labels=6, random_state=0)
     X = np.column_stack([X, X[:, 0] + 1e-3])  # a twin
@@ -70,7 +70,7 @@ def page(open_page, pages):
     return open_page(pages["audit"])
 
 
-def test_the_slider_changes_what_is_kept_and_what_is_said(page, pages):
+def test_the_slider_changes_the_kept_columns_and_texts(page, pages):
     best = pages["found"].size_curve.best
     assert page.text("#keptwords").startswith(f"{best} of {N_COLUMNS} ")
     page.key("ArrowRight", "#kept")
@@ -83,7 +83,7 @@ def test_the_slider_changes_what_is_kept_and_what_is_said(page, pages):
     assert page.count("#columnrows tr.out") == 0
     for size in (1, 7, N_COLUMNS):
         page.type("#exact", str(size))
-        # The thumb stands below the line on the curve.
+        # The thumb is aligned with the line on the curve.
         gap = page.run(
             "(() => { const slider = document.querySelector('#kept'), box = slider.getBoundingClientRect(),"
             "line = document.querySelector('#curve .cross').getBoundingClientRect();"
@@ -131,7 +131,7 @@ def test_a_label_filters_the_whole_page_and_is_cleared(page, pages):
     page.assert_clean()
 
 
-def test_a_label_to_review_lists_as_many_as_it_says(page):
+def test_a_label_to_review_lists_the_stated_number(page):
     number = page.text("#labelrows .l-r .link").split()[-1]
     page.click("#labelrows .l-r .link")
     assert page.text("#say").startswith(f"{number} of ")
@@ -139,12 +139,12 @@ def test_a_label_to_review_lists_as_many_as_it_says(page):
     page.assert_clean()
 
 
-def test_the_export_holds_the_listed_rows_and_no_formula(page, pages):
+def test_the_export_has_the_listed_rows_and_no_formulas(page, pages):
     page.key("Home", "#cut")
     for _ in range(3):
         page.key("ArrowRight", "#cut")
     assert page.text("#cutwords") == "4"
-    # What would be downloaded is caught on its way.
+    # Intercept the download.
     page.run("URL.createObjectURL = (blob) => { window.saved = blob; return 'data:,'; }; 0")
     page.click("#export")
     rows = list(csv.reader(io.StringIO(page.run("window.saved.text()"))))
@@ -156,7 +156,7 @@ def test_the_export_holds_the_listed_rows_and_no_formula(page, pages):
     page.assert_clean()
 
 
-def test_the_drawers_tell_all_and_the_parts_add_up(page):
+def test_drawers_show_details_that_add_up(page):
     page.click("#issuerows .fname")
     assert page.run("document.querySelector('#drawer').open")
     parts = [float(text.replace("−", "-")) for text in page.texts("#parts .num")]
@@ -176,7 +176,7 @@ def test_the_drawers_tell_all_and_the_parts_add_up(page):
     page.assert_clean()
 
 
-def test_dark_is_dark_and_the_inks_of_data_stay(page):
+def test_dark_mode_keeps_the_data_colors(page):
     colours = (
         "[getComputedStyle(document.body).backgroundColor,"
         "getComputedStyle(document.querySelector('#columnrows .bf')).fill,"
@@ -205,7 +205,7 @@ def test_a_phone_shows_everything_without_scrolling_sideways(open_page, pages):
     page.assert_clean()
 
 
-def test_hostile_names_are_text_and_the_policy_lets_nothing_in(page):
+def test_hostile_names_are_text_and_the_policy_blocks_scripts(page):
     assert page.text("h1") == HOSTILE
     assert page.count("img, iframe, b[onclick]") == 0
     assert page.count("script") == 2
@@ -229,7 +229,7 @@ def test_printing_shows_the_kept_columns_on_white_paper(page):
 
 
 @pytest.mark.parametrize("kind", ["chance", "least"])
-def test_odd_tables_have_pages_too(open_page, pages, kind):
+def test_unusual_tables_have_pages(open_page, pages, kind):
     page = open_page(pages[kind])
     assert (page.count(".banner") > 0) == (kind == "chance")
     for selector in ("#columnrows .fname", "#issuerows .fname"):
@@ -242,7 +242,7 @@ def test_odd_tables_have_pages_too(open_page, pages, kind):
 
 @pytest.mark.parametrize("width", [390, 1280])
 @pytest.mark.parametrize("kind", ["select", "auto", "issues"])
-def test_other_commands_have_the_page_with_what_they_computed(open_page, pages, kind, width):
+def test_pages_of_other_commands_show_their_results(open_page, pages, kind, width):
     page = open_page(pages[kind], width=width)
     sections = {
         "#columns": kind != "issues",
@@ -280,6 +280,6 @@ def test_other_commands_have_the_page_with_what_they_computed(open_page, pages, 
     page.assert_clean()
 
 
-def test_without_script_the_answers_are_there(open_tab, pages):  # noqa: F811
+def test_without_javascript_the_answers_are_visible(open_tab, pages):  # noqa: F811
     tab = open_tab(pages["audit"], script=False)
     assert tab.page.get_by_text("How many should you keep?").first.is_visible()

@@ -1,4 +1,4 @@
-"""The page of a run in a real browser."""
+"""Report page in a real browser."""
 
 import json
 
@@ -36,7 +36,7 @@ def tab(open_tab, address):  # noqa: F811
 
 
 def column(tab, place):
-    """Numbers of a column in the order of the rows; None for a gap."""
+    """Return the numbers of a column in row order, None for missing."""
     return tab.run(
         f"[...document.querySelector('{TABLE}').tBodies[0].rows].map((row) => row.cells[{place}].textContent)"
         ".map((text) => text.trim() === '–' ? null : parseFloat(text))"
@@ -52,12 +52,12 @@ def select(section, place):
 
 
 def drawn(tab):
-    """Names at the ends of the curves."""
+    """Return the names at the ends of the curves."""
     return set(tab.texts(f"{CURVES} svg.lines .label"))
 
 
 def tip(tab):
-    """Lines of the tip; None while it is hidden."""
+    """Return the lines of the tooltip, None if hidden."""
     return tab.texts("#tip > *") if tab.page.locator("#tip").is_visible() else None
 
 
@@ -86,13 +86,13 @@ def test_a_click_or_a_key_sorts_and_another_reverses_the_order(tab):
     assert tab.attribute(head(1), "aria-sort") == "none"
     tab.click(f"{head(0)} button")
     assert tab.texts(f"{TABLE} tbody tr > :first-child") == ["one", "ten", "two"]
-    # The averages stay below.
+    # The averages stay in the footer.
     assert tab.text(f"{TABLE} tfoot tr > *") == "average rank"
     tab.assert_clean()
 
 
 def test_pointing_at_a_chart_shows_method_dataset_and_value(tab):
-    tab.choose(select("curves", 1), "all data sets")
+    tab.choose(select("curves", 1), "all datasets")
     tab.page.locator(f"{CURVES} svg.lines").nth(1).locator("circle.control").first.hover()
     name, where, value = tip(tab)
     # The control is the first method; the panel is the second dataset at the smaller of two sizes.
@@ -120,7 +120,7 @@ def test_the_legend_switches_methods_off_and_on(tab):
     assert tab.attribute(button, "aria-pressed") == "true"
 
 
-def test_a_metric_is_chosen_once_for_charts_and_tables(tab):
+def test_choosing_a_metric_changes_all_charts_and_tables(tab):
     shown = (
         "[...document.querySelectorAll('#metrics .table')]"
         ".filter((e) => e.offsetParent).map((e) => e.dataset.metric)"
@@ -134,7 +134,7 @@ def test_a_metric_is_chosen_once_for_charts_and_tables(tab):
     ranks = "document.querySelector('#ranks select').selectedOptions[0].text"
     assert tab.run(ranks) == "Average precision ↑"
     assert "higher is better" in tab.text(f"{CURVES} svg")
-    # Another classifier and another dataset draw other lines.
+    # Another classifier or dataset gives other lines.
     for place, text in ((2, "ml-knn"), (1, "ten")):
         before = tab.attribute(line, "points")
         tab.choose(select("curves", place), text)
@@ -142,13 +142,13 @@ def test_a_metric_is_chosen_once_for_charts_and_tables(tab):
     tab.assert_clean()
 
 
-def test_the_reader_chooses_the_deviation_shown_in_the_tables(tab):
+def test_the_standard_deviation_in_tables_can_be_chosen(tab):
     seen = "[...document.querySelector('#metrics .table').querySelectorAll('small, p')].filter((e) => e.offsetParent)"
     kinds = f"[...new Set({seen}.map((e) => e.classList.contains('sizes') ? 'sizes' : 'folds'))]"
     assert tab.run(kinds) == ["folds"]
-    tab.choose(select("metrics", 1), "over the sizes")
+    tab.choose(select("metrics", 1), "over sizes")
     assert tab.run(kinds) == ["sizes"]
-    tab.choose(select("metrics", 1), "not shown")
+    tab.choose(select("metrics", 1), "hidden")
     assert tab.run(f"{seen}.filter((e) => e.tagName === 'SMALL').length") == 0
 
 
@@ -170,7 +170,7 @@ def test_arrow_keys_go_from_point_to_point(tab):
     assert tip(tab) is None
 
 
-def test_data_colors_stay_in_the_dark_and_paper_is_light(tab):
+def test_data_colors_are_the_same_in_dark_mode_and_print_is_light(tab):
     look = (
         "[getComputedStyle(document.body).backgroundColor,"
         "getComputedStyle(document.querySelector('#curves polyline.control')).stroke,"
@@ -182,7 +182,7 @@ def test_data_colors_stay_in_the_dark_and_paper_is_light(tab):
         tab.show(theme, media)
         looks.append(tab.run(look))
     white, blue = "rgb(255, 255, 255)", "rgb(31, 119, 180)"
-    # On paper every metric has its table, and there are no controls.
+    # In print, all metric tables are shown and there are no menus.
     assert looks == [
         [white, blue, "flex", 1],
         ["rgb(20, 23, 27)", blue, "flex", 1],
@@ -190,16 +190,16 @@ def test_data_colors_stay_in_the_dark_and_paper_is_light(tab):
     ]
 
 
-def test_without_javascript_words_and_tables_are_there(open_tab, address):  # noqa: F811
+def test_without_javascript_texts_and_tables_are_visible(open_tab, address):  # noqa: F811
     tab = open_tab(address, script=False)
     assert tab.count("#metrics .table") == 2
-    for selector in ("#metrics .table", ".findings li", "#ranks table", "#curves noscript p"):
+    for selector in ("#metrics .table", ".findings p", "#ranks table", "#curves noscript p"):
         assert all(one.is_visible() for one in tab.page.locator(selector).all())
     assert [one.is_visible() for one in tab.page.locator("figure.chart").all()] == [False] * 5
 
 
-def test_the_network_and_other_scripts_are_out_of_reach(tab):
-    """Also shows that the tests above would notice an error."""
+def test_the_policy_blocks_network_and_other_scripts(tab):
+    """Check that `assert_clean` would detect violations."""
     assert tab.run("fetch('http://127.0.0.1:9/').then(() => 'reached', () => 'rejected')") == "rejected"
     tab.run(
         "document.body.append(Object.assign(document.createElement('script'), {text: 'window.injected = 1'}))"

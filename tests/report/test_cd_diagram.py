@@ -6,7 +6,7 @@ import pytest
 from labelsieve.report.cd_diagram import draw_cd_diagram, groups_not_different
 from labelsieve.report.statistics import bonferroni_dunn_cd
 
-# Demsar 2006, Table 6: C4.5 with and without tuning of two parameters, 14 data sets.
+# Demsar 2006, Table 6: C4.5 with and without tuning of two parameters, 14 datasets.
 DEMSAR = {"C4.5": 3.143, "C4.5+m": 2.000, "C4.5+cf": 2.893, "C4.5+m+cf": 1.964}
 
 
@@ -15,7 +15,7 @@ def labelled(picture, label):
 
 
 def slow_groups(ranks, cd):
-    """The definition: sets of pairs that do not differ, none within another."""
+    """Find groups by definition: maximal sets of ranks that do not differ."""
     sets = [
         set(members)
         for size in range(2, len(ranks) + 1)
@@ -64,12 +64,12 @@ def test_leaders_do_not_cross():
             assert not (low < top[0] < high and top[1] < bend[1] < corner[1]), (start, top)
 
 
-def test_all_tied_methods_are_one_group_and_one_method_is_none():
+def test_tied_methods_are_one_group_but_a_single_method_is_not():
     assert len(labelled(draw_cd_diagram({"a": 2.0, "b": 2.0, "c": 2.0}, cd=1.0), "group")) == 1
     assert labelled(draw_cd_diagram({"a": 1.0}, cd=1.0), "group") == []
 
 
-def test_the_band_around_the_control_holds_what_does_not_differ():
+def test_the_band_around_the_control_contains_methods_that_do_not_differ():
     # Demsar, section 3.2.2: at 0.10 the difference must be 1.04, so that C4.5 differs from C4.5+m+cf and
     # C4.5+m (1.179 and 1.143), but not from C4.5+cf.
     cd = bonferroni_dunn_cd(4, 14, alpha=0.1)

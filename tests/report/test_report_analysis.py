@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from html_page import HtmlPage
 from labelsieve.bench import RunError
 from labelsieve.bench.config import Conventions
 from labelsieve.report.analysis import analyse
-from labelsieve.report.findings import find, missing_parts
-from labelsieve.report.page import make_report
+from labelsieve.report.findings import N_MAIN, find, missing_parts
+from labelsieve.report.page import make_report, render_report
 from labelsieve.report.paper import correlate_orders, shared_cells
 from labelsieve.report.statistics import bonferroni_dunn_cd, holm, nemenyi_cd, nemenyi_p_values
 from labelsieve.report.summary import summarise
@@ -42,7 +43,7 @@ def test_draws_and_seeds_are_averaged_like_folds():
 
 @pytest.fixture(scope="module")
 def full():
-    """The size of the paper's experiment."""
+    """Analysis of a run with the size of the paper's experiment."""
     return analyse(
         make_summary(noisy(), datasets=PAPER_DATASETS, methods=PAPER_METHODS, references=("random-ranking",))
     )
@@ -63,22 +64,22 @@ def test_ranks_and_tests_agree_with_scipy(full):
         assert duels["adjusted"].tolist() == pytest.approx(holm(p_values).tolist())
 
 
-def test_the_overall_rank_is_the_mean_over_metrics_and_data_sets(full):
+def test_the_overall_rank_is_the_mean_over_metrics_and_datasets(full):
     expected = np.mean(list(full.main.ranks.values()), axis=(0, 1))
     assert full.main.overall == pytest.approx(dict(zip(PAPER_METHODS, expected, strict=True)))
     assert list(full.main.overall.values()) == sorted(full.main.overall.values())
 
 
-def test_references_are_ranked_beside_the_methods_but_never_tested(full):
+def test_references_are_ranked_with_the_methods_but_not_tested(full):
     assert tuple(full.main.ranked_methods) == PAPER_METHODS
     assert round(full.main.nemenyi_cd, 2) == 4.25 == round(nemenyi_cd(9, 8), 2)
     assert round(full.main.bonferroni_dunn_cd, 2) == 3.74 == round(bonferroni_dunn_cd(9, 8), 2)
     assert set(full.main.among_all) == {*PAPER_METHODS, "random-ranking"}
-    # Ten entries on any data set share the ranks 1 to 10.
+    # The ranks of ten entries sum to 55.
     assert sum(full.main.among_all.values()) == pytest.approx(55)
 
 
-def test_win_tie_loss_is_seen_from_the_control():
+def test_win_tie_loss_counts_are_for_the_control():
     run = make_summary(ranked(("b", "a")), control="b")
     counts = ["method", "wins", "ties", "losses"]
     assert analyse(run).main.duels.loc[0, counts].tolist() == ["a", 2, 0, 0]
@@ -86,7 +87,7 @@ def test_win_tie_loss_is_seen_from_the_control():
 
 
 @pytest.mark.parametrize("shape", [{"datasets": ("one",)}, {"methods": ("a",)}])
-def test_without_two_data_sets_and_two_methods_a_sentence_stands_for_the_tests(shape):
+def test_without_two_datasets_and_two_methods_there_are_no_tests(shape):
     main = analyse(make_summary(noisy(), **shape)).main
     assert main.tests.empty
     assert main.nemenyi_cd is None
@@ -96,7 +97,7 @@ def test_without_two_data_sets_and_two_methods_a_sentence_stands_for_the_tests(s
 # incomplete runs
 
 
-def test_a_data_set_that_lacks_a_method_is_left_out_of_the_ranks():
+def test_a_dataset_without_results_of_a_method_is_not_ranked():
     run = make_summary(
         noisy(),
         datasets=("one", "two", "three"),
@@ -114,7 +115,7 @@ def test_a_data_set_that_lacks_a_method_is_left_out_of_the_ranks():
     assert (gap["done"], gap["failed"], gap["planned"]) == (1, 1, 2)
 
 
-def test_a_method_that_lacks_most_data_sets_is_left_out_of_the_ranks():
+def test_a_method_without_results_on_most_datasets_is_not_ranked():
     run = make_summary(
         noisy(),
         datasets=("one", "two", "three"),
@@ -132,7 +133,7 @@ def test_a_method_that_lacks_most_data_sets_is_left_out_of_the_ranks():
 
 
 @pytest.mark.parametrize("what", ["skip", "fails"])
-def test_a_run_without_finished_cells_is_refused(what):
+def test_a_run_without_finished_cells_is_rejected(what):
     with pytest.raises(RunError, match="none of 8"):
         analyse(make_summary(noisy(), **{what: lambda **_: True}))
 
@@ -140,12 +141,12 @@ def test_a_run_without_finished_cells_is_refused(what):
 # findings
 
 
-def said(analysis, *parts):
-    """Whether one finding holds all the names and numbers."""
+def has_finding(analysis, *parts):
+    """Return True if one finding contains all the names and numbers."""
     return any(set(parts) <= set(re.findall(r"[\w+-]+(?:\.\d+)?", text)) for text in find(analysis))
 
 
-def test_the_winner_its_lead_and_significance_are_told():
+def test_findings_name_the_best_method_and_significant_differences():
     names = tuple("abcd")
     run = make_summary(
         ranked((*names, "sum-f")),
@@ -155,11 +156,20 @@ def test_the_winner_its_lead_and_significance_are_told():
         metrics=("ranking_loss",),
     )
     analysis = analyse(run)
-    assert said(analysis, "a", "b", "1.00")
-    # Ranks 1 to 4 in ten agreeing datasets: the critical difference is 2.569 sqrt(4 * 5 / 60) = 1.48.
-    assert said(analysis, "a", "c", "d", "1.48")
-    assert said(analyse(run, control="d"), "d", "a", "b", "1.38")
+    assert has_finding(analysis, "a", "1.00", "b", "2.00", "c", "d")
+    # Ranks 1 to 4 on ten agreeing datasets: the critical difference is 2.569 sqrt(4 * 5 / 60) = 1.48.
+    assert has_finding(analysis, "1.48")
+    assert has_finding(analyse(run, control="d"), "d", "a", "b", "1.38")
     assert missing_parts(analysis) == []
+
+
+def test_a_report_opens_with_three_findings_and_shows_all():
+    report = make_report(make_summary(noisy(), datasets=("1", "2", "3"), references=("sum-f", "no-features")))
+    page = HtmlPage(render_report(report))
+    assert len(report.findings) > N_MAIN == 3
+    (more,) = (section.texts for section in report.sections if section.anchor == "more-findings")
+    assert more == report.findings[N_MAIN:]
+    assert all(text in page.text for text in report.findings)
 
 
 def test_methods_that_beat_a_reference_are_counted():
@@ -170,7 +180,7 @@ def test_methods_that_beat_a_reference_are_counted():
     challenges = analyse(run).main.challenges.groupby(["reference", "method"])["wins"].sum()
     assert challenges["random-ranking"].to_dict() == {"a": 4, "b": 0}
     assert challenges["no-features"].to_dict() == {"a": 4, "b": 4}
-    assert said(analyse(run), "random-ranking", "no-features", "sum-f")
+    assert has_finding(analyse(run), "random-ranking", "no-features", "sum-f")
 
 
 # behaviour
@@ -183,7 +193,7 @@ def test_costs_are_means_and_the_largest_memory():
     assert [cost[name] for name in ("seconds", "peak_mib", "n_iter", "converged")] == [1.0, 11.0, 11.0, 0.5]
 
 
-def test_stability_tells_steady_rankings_from_random_ones():
+def test_stability_distinguishes_stable_and_random_rankings():
     run = make_summary(noisy(), references=("random-ranking", "all-features"), n_folds=20, n_features=100)
     found = {stability["method"]: stability["index"] for stability in analyse(run).facts.stability}
     assert found["a"] == {"kuncheva": 1.0, "nogueira": 1.0, "jaccard": 1.0}
@@ -205,11 +215,11 @@ def test_tables_show_the_usual_noise_and_curves_all():
     assert analysis.noise["value"].tolist() == pytest.approx(analysis.noise["rate"].tolist())
 
 
-def test_variants_are_compared_where_there_are_no_methods():
+def test_variants_are_compared_if_there_are_no_methods():
     variants = ("whole", "no graph")
     analysis = analyse(make_summary(ranked(variants), methods=(), ablation=variants))
     assert tuple(analysis.main.ranked_methods) == variants
-    assert said(analysis, "whole", "4", "+0.1000")
+    assert has_finding(analysis, "whole", "no", "graph", "4")
     np.testing.assert_allclose(analysis.ablations["linear-svm", "ranking_loss"], [[0, 0.1], [0, 0.1]])
 
 
@@ -232,14 +242,14 @@ def test_sweeps_become_grids_by_parameter():
     assert list(zip(double["first"], double["second"], strict=True)) == [
         (a, b) for a in (1, 2) for b in (3, 4, 5)
     ]
-    assert said(analyse(run), "m", "alpha", "1.0")
+    assert has_finding(analyse(run), "m", "alpha", "1.0")
 
 
 # the paper
 
 
 def check(run):
-    """The cells shared with the paper, whatever part of its experiment the run is."""
+    """Return the cells shared with the paper."""
     return shared_cells(analyse(run).main)
 
 
@@ -252,13 +262,13 @@ def check(run):
     ],
     ids=("a noise more", "a method less", "a method more"),
 )
-def test_only_an_experiment_that_is_the_papers_is_compared_with_it(part):
+def test_only_the_papers_experiment_is_compared_with_the_paper(part):
     run = make_summary(noisy(), **{"datasets": PAPER_DATASETS, "methods": PAPER_METHODS, **part}, n_folds=1)
     assert len(check(run))
     assert not analyse(run).papers
 
 
-def test_only_what_is_in_common_with_the_paper_is_compared():
+def test_only_shared_cells_are_compared_with_the_paper():
     run = make_summary(noisy(), datasets=("birds", "mine"), methods=("pml-fsmir", "new", "mifs"))
     found = check(run)
     assert set(found["dataset"]) == {"birds"}
@@ -267,7 +277,7 @@ def test_only_what_is_in_common_with_the_paper_is_compared():
     assert check(make_summary(noisy())).empty
 
 
-def test_the_order_of_the_methods_is_correlated_with_the_papers():
+def test_the_order_of_the_methods_is_correlated_with_the_paper():
     methods = ("pml-fsmir", "pml-lc", "mifs", "fpml")
     run = make_summary(noisy(), datasets=("birds",), methods=methods)
     theirs = [PRINTED["ranking_loss", "birds", method] for method in methods]
@@ -277,7 +287,7 @@ def test_the_order_of_the_methods_is_correlated_with_the_papers():
         assert found == pytest.approx(known(ours, theirs).statistic)
 
 
-def test_another_method_under_a_published_name_and_coverage_in_counts_are_not_the_papers():
+def test_renamed_methods_and_other_coverage_are_not_compared_with_the_paper():
     run = make_summary(
         lambda **_: 0.5, datasets=PAPER_DATASETS[:2], methods=PAPER_METHODS[:4], metrics=("coverage",)
     )
@@ -290,15 +300,15 @@ def test_another_method_under_a_published_name_and_coverage_in_counts_are_not_th
     assert check(replace(run, experiment=other)).empty
 
 
-def test_a_part_is_judged_with_and_without_the_other_part():
-    """Two parts: the whole against all three, and the pairs that differ in one part."""
+def test_gains_are_measured_with_and_without_the_other_part():
+    """The full method is compared with all variants, and variants with those that differ in one part."""
     sets = {
         "1+2+3": {},
         "1+2": {"third": False},
         "2+3": {"first": False},
         "2": {"first": False, "third": False},
     }
-    # The first part gains 0.1, the third costs 0.01; equal sums must tie in the last digits too.
+    # The first part gains 0.1 and the third loses 0.01. Equal sums must tie exactly.
     run = make_summary(
         lambda method, **_: 0.5 - 0.1 * ("1" in method) + 0.01 * ("3" in method),
         methods=(),
@@ -320,7 +330,7 @@ def test_a_part_is_judged_with_and_without_the_other_part():
     assert sets["1+2+3", "2"] == "first = false, third = false"
 
 
-# rounding and traps
+# rounding and special cases
 
 
 def test_results_that_differ_in_the_last_bit_tie():
@@ -329,7 +339,7 @@ def test_results_that_differ_in_the_last_bit_tie():
     assert analyse(run).main.overall == {"a": 1.5, "b": 1.5}
 
 
-def test_a_size_of_all_features_says_nothing_of_stability():
+def test_a_size_of_all_features_does_not_affect_stability():
     some, whole = (
         analyse(make_summary(lambda **_: 0.5, sizes=sizes)).facts.stability
         for sizes in ((10.0, 20.0), (10.0, 20.0, 100.0))

@@ -1,4 +1,4 @@
-"""Charts as data, on the page and as figures."""
+"""Data of charts, on the page and in figures."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ HOSTILE = ("$x_1$", "50%_&<b>", "</svg>", 'a"b', "$", "{{ 1 }}")
 
 
 def made(run):
-    """What the page of a run is given to draw."""
+    """Return the charts of the page of a run."""
     analysis = analyse(run)
     return page_charts(analysis, charts_of(analysis))
 
@@ -43,14 +43,14 @@ def test_a_chart_draws_the_numbers_of_its_run():
     ]
     assert chart["choices"][0]["better"] == ["lower", "higher"]
     assert len(chart["panels"]) == 2 * 2 * 2
-    # Second metric, first data set, second judge; second method.
+    # Second metric, first dataset, second judge; second method.
     row = chart["panels"]["1,0,1"]["rows"][1]
     key = "dataset == 'one' and method == 'b' and classifier == 'ml-knn' and metric == 'average_precision'"
     curve = run.means.query(key)
     assert row["x"] == curve["n_features"].tolist()
     np.testing.assert_allclose(row["y"], curve["mean"], rtol=1e-3)
     np.testing.assert_allclose(row["e"], curve["fold_std"], rtol=1e-3)
-    # A reference without sizes is a level.
+    # A reference without sizes is a horizontal line.
     assert chart["panels"]["1,0,1"]["rows"][2]["x"] is None
 
 
@@ -65,7 +65,7 @@ def test_ranks_are_those_of_the_tables():
     assert chart["band"] == pytest.approx(analyse(run).main.nemenyi_cd, rel=1e-3)
 
 
-def test_at_first_the_best_and_the_control_are_shown():
+def test_the_best_and_the_control_are_shown_initially():
     names = tuple("abcdefgh")
     references = ("no-features", "all-features", "sum-f", "sum-mi")
     run = make_summary(
@@ -77,7 +77,7 @@ def test_at_first_the_best_and_the_control_are_shown():
     assert [one["name"] for one in series if one["reference"]] == list(references)
 
 
-def test_ours_and_theirs_stand_side_by_side_for_every_judge():
+def test_our_values_and_the_papers_are_charted_for_each_judge():
     def value(method, metric, dataset, classifier, **_):
         return PRINTED[metric, dataset, method] + 0.5 * (classifier == "other")
 
@@ -97,7 +97,7 @@ def test_ours_and_theirs_stand_side_by_side_for_every_judge():
 
 
 def test_sweeps_of_one_and_of_two_parameters_are_lines():
-    sweeps = {f"m alpha={value:g}": {"alpha": value} for value in (1.0, 0.1)}  # lines go from left to right
+    sweeps = {f"m alpha={value:g}": {"alpha": value} for value in (1.0, 0.1)}  # lines are sorted by x
     sweeps |= {
         f"m alpha={first:g} beta={second:g}": {"alpha": first, "beta": second}
         for first in (0.1, 1.0)
@@ -113,13 +113,13 @@ def test_sweeps_of_one_and_of_two_parameters_are_lines():
     single, double = charts["sensitivity"], charts["settings"]
     assert single["panels"]["0,0,0"]["rows"][1] == {"x": [0.1, 1.0], "y": [0.101, 0.11]}
     assert [one["name"] for one in double["series"]] == ["beta = 1", "beta = 10"]
-    # Means over two data sets, the second of which has 0.1 more.
+    # Means over two datasets, the second of which has 0.1 more.
     assert double["panels"]["0,0,0"]["rows"][1] == {"x": [0.1, 1.0], "y": [0.151, 0.16]}
 
 
 @pytest.fixture(scope="module")
 def rich():
-    """A run with gaps, hostile names and data for most charts."""
+    """Analysis of a run with gaps, hostile names and data for most charts."""
     return analyse(
         make_summary(
             noisy(),
@@ -136,7 +136,7 @@ def rich():
     )
 
 
-def test_gaps_and_hostile_names_are_json(rich):
+def test_charts_with_gaps_and_hostile_names_are_valid_json(rich):
     found = page_charts(rich, charts_of(rich))
     text = json.dumps(found, allow_nan=False)
     assert "\\u001b" not in text
@@ -147,11 +147,11 @@ def test_gaps_and_hostile_names_are_json(rich):
     assert first[1]["e"] == [None, None]
 
 
-def test_every_chart_is_a_figure_with_a_name_of_its_own(rich, tmp_path):
+def test_every_figure_has_a_unique_name(rich, tmp_path):
     drawn = list(draw_figures(rich, charts_of(rich)))
     names = [name for name, _ in drawn]
     assert len(set(names)) == len(names)
-    # Curves of the first classifier, ablations and sweeps of both.
+    # Curves are drawn for the first classifier only, ablations and sweeps for both.
     assert {"curves_ranking_loss", "noise_average_precision", "costs", "convergence"} <= set(names)
     assert {"ablation_ranking_loss", "ablation_ranking_loss_2", "sensitivity_ranking_loss_2"} <= set(names)
     assert "curves_ranking_loss_2" not in names
@@ -169,10 +169,10 @@ def series(names):
 
 def chart(kind, names, rows, **options):
     panel = Panel(dict(enumerate(rows)), tuple(names[:2]))
-    across = Menu("data set", (names[0], "other"))
+    across = Menu("dataset", (names[0], "other"))
     metric = Menu("metric", (names[-1],), ("lower",), ("loss",))
     panels = {(0, 0): panel, (0, 1): panel}
-    return Chart(kind, (metric, across), panels, series(names), across="data set", **options)
+    return Chart(kind, (metric, across), panels, series(names), across="dataset", **options)
 
 
 def only(drawn):
@@ -201,7 +201,7 @@ def ranks(names, missing):
     return {name: NAN if missing and place else 1.0 + place for place, name in enumerate(names)}
 
 
-# Every kind of figure, for any names, with values that are there or missing.
+# Functions that draw every kind of figure, with or without missing values.
 FIGURES = {
     "lines": lines_chart,
     "dots": dots_chart,
@@ -226,7 +226,7 @@ def texts(picture):
 
 
 @every_figure
-def test_names_are_drawn_letter_by_letter_whatever_matplotlib_is_set_to(draw):
+def test_names_are_drawn_literally_for_any_matplotlib_settings(draw):
     drawn = texts(draw(HOSTILE))
     for name in HOSTILE:
         assert any(name in text for text in drawn), name
@@ -235,17 +235,17 @@ def test_names_are_drawn_letter_by_letter_whatever_matplotlib_is_set_to(draw):
 
 
 @every_figure
-def test_missing_values_leave_a_figure(draw):
+def test_figures_can_have_missing_values(draw):
     assert texts(draw(["a", "b"], missing=True))
 
 
 @every_figure
 @pytest.mark.parametrize("n_names", [1, 16])
-def test_nothing_is_cut_off_however_long_the_names(draw, n_names):
+def test_long_names_are_not_cut_off(draw, n_names):
     names = [f"a method of an exceedingly long name and {i} parameters, alpha={i}" for i in range(n_names)]
     picture = draw(names)
     drawn = texts(picture)
-    # The end of a name is what tells it from the others.
+    # The names differ at the end.
     for name in names:
         assert any(text.endswith(name[-7:]) for text in drawn), name
     figure = picture.figure
@@ -259,7 +259,7 @@ def test_nothing_is_cut_off_however_long_the_names(draw, n_names):
     assert box.y1 < figure.get_figheight() + 0.01
 
 
-def test_files_of_all_formats_open_and_are_the_same_byte_by_byte(tmp_path):
+def test_files_of_all_formats_are_valid_and_reproducible(tmp_path):
     first, second = (lines_chart(["mifs", "rfs"]).save(tmp_path / name, "x") for name in ("first", "second"))
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
     pdf, vector, png = first
@@ -293,20 +293,20 @@ def test_curves_show_the_data_with_gaps_and_levels():
     assert control.get_linewidth() > level.get_linewidth()
 
 
-def test_level_curves_are_not_magnified_until_their_rounding_shows():
+def test_constant_curves_are_not_magnified():
     rows = {0: {"x": [1, 2], "y": [0.0, 0.0]}, 1: {"x": [1, 2], "y": [1e-17, 0.0]}}
     bottom, top = draw_one("lines", rows, series("ab")).get_ylim()
     assert top - bottom == pytest.approx(0.1)
 
 
-def test_a_parameter_of_zero_has_a_place_left_of_the_others():
+def test_zero_is_drawn_left_of_the_other_parameter_values():
     rows = {0: {"x": [0, 0.01, 1], "y": [0.1, 0.2, 0.3]}}
     axes = draw_one("lines", rows, series("a"), log_x=True)
     places = axes.transData.transform([(0, 0), (0.01, 0), (1, 0)])[:, 0]
     assert (np.diff(places) > 0).all()
 
 
-def test_a_row_of_dots_has_its_range_its_items_and_its_main_value():
+def test_a_row_of_dots_shows_range_items_and_main_value():
     axes = draw_one("dots", {0: {"main": 1.0, "items": [0.1, NAN, 10.0]}}, series("a"), log_x=True)
     drawn = [line.get_xdata() for line in axes.lines]
     assert [values if isinstance(values, list) else values.tolist() for values in drawn] == [
@@ -317,7 +317,7 @@ def test_a_row_of_dots_has_its_range_its_items_and_its_main_value():
     assert axes.get_xscale() == "log"
 
 
-def test_points_lie_at_published_and_ours_and_the_diagonal_crosses_both_axes():
+def test_scatter_plots_show_our_values_by_the_papers_and_the_diagonal():
     axes = draw_one(
         "scatter", {0: {"x": [0.1, 0.4], "y": [0.2, 0.3]}, 1: {"x": [0.6], "y": [0.5]}}, series("ab")
     )
@@ -327,9 +327,9 @@ def test_points_lie_at_published_and_ours_and_the_diagonal_crosses_both_axes():
     np.testing.assert_array_equal(diagonal.get_xydata(), np.column_stack([axes.get_xlim(), axes.get_ylim()]))
 
 
-# looks
+# names
 
 
-def test_names_that_would_become_equal_stay_whole():
+def test_names_that_would_become_equal_are_not_cut():
     alike = ["a" * 30 + letter + "z" * 30 for letter in "xy"]
     assert list(shorten(alike, 20).values()) == alike

@@ -27,7 +27,7 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def hostile():
-    """A run whose every name tries to break out, with all kinds of sections, failures and gaps."""
+    """Report with all sections, failures and gaps, in which all names contain markup."""
     return make_report(
         make_summary(
             noisy(),
@@ -51,9 +51,9 @@ def hostile_page(hostile):
     return render_report(hostile)
 
 
-def test_names_from_data_are_text_and_nothing_else(hostile_page):
+def test_names_from_data_are_only_text(hostile_page):
     page = HtmlPage(hostile_page)
-    assert page.n_scripts == 2  # its data, and the one that runs
+    assert page.n_scripts == 2  # data and code
     assert page.handlers == []
     for name in (*HOSTILE, "<b>filter", "<i>whole", "<u>warned</u>"):
         assert name in page.text
@@ -62,7 +62,7 @@ def test_names_from_data_are_text_and_nothing_else(hostile_page):
     assert "49" not in re.findall(r"\{\{.*?\}\}|\b49\b", page.text)
 
 
-def test_the_page_may_load_nothing_and_run_its_own_script_only(hostile_page):
+def test_the_policy_blocks_requests_and_other_scripts(hostile_page):
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', hostile_page)[1]
     policy = policy.replace("&#39;", "'").replace("&#43;", "+")
     assert policy.startswith("default-src 'none';")
@@ -78,28 +78,28 @@ def test_the_page_may_load_nothing_and_run_its_own_script_only(hostile_page):
     assert "url(" not in re.sub(r"url\(#[^)]*\)", "", hostile_page)
 
 
-def test_escape_sequences_are_shown_not_sent(hostile_page):
+def test_escape_sequences_are_escaped(hostile_page):
     assert not {letter for letter in hostile_page if unicodedata.category(letter) in ("Cc", "Cf")} - {"\n"}
     text = HtmlPage(hostile_page).text
     assert r"\x1b[31mred\x07 \u202eturned" in text
     assert "Traceback:\n \\x1b[2J" in text
 
 
-def test_every_link_in_the_page_leads_somewhere(hostile_page):
+def test_all_links_in_the_page_have_targets(hostile_page):
     page = HtmlPage(hostile_page)
     assert len(set(page.ids)) == len(page.ids)
     inner = {address[1:] for address in page.addresses if address.startswith("#")}
     assert {anchor for anchor in inner if anchor in page.ids or f'id="{anchor}"' in hostile_page} == inner
 
 
-def test_every_section_there_is_data_for_is_on_the_page(hostile_page):
+def test_every_section_with_data_is_on_the_page(hostile_page):
     expected = (
         "ranks metrics references curves statistics costs convergence stability noise ablation sensitivity"
     )
     ids = HtmlPage(hostile_page).ids
     for anchor in (*expected.split(), "failures", "warnings", "provenance"):
         assert anchor in ids
-    assert "paper" not in ids  # nothing in common with it
+    assert "paper" not in ids  # no shared cells
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def small():
     return make_report(make_summary(noisy(), metrics=("ranking_loss",)))
 
 
-def test_a_report_is_a_page_and_tables_and_figures_are_drawn_when_asked_for(tmp_path, small):
+def test_a_report_has_a_page_tables_and_optional_figures(tmp_path, small):
     assert sorted(os.listdir(write_report(small, tmp_path / "plain").parent)) == ["index.html", "tables"]
     page = write_report(small, tmp_path / "deep" / "report", figures=("svg", "png"))
     assert page == tmp_path / "deep" / "report" / "index.html"
@@ -158,7 +158,7 @@ def test_a_new_report_replaces_the_old_one(tmp_path, small):
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "tables/notes.txt", "index.html", ".git"])
-def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path, small, name):
+def test_a_folder_with_other_content_is_not_replaced(tmp_path, small, name):
     folder = tmp_path / "mine"
     file = folder / name
     file.parent.mkdir(parents=True)
@@ -169,7 +169,7 @@ def test_a_folder_with_anything_else_in_it_is_left_alone(tmp_path, small, name):
     assert os.listdir(tmp_path) == ["mine"]
 
 
-def test_a_report_that_is_interrupted_leaves_the_old_one(tmp_path, small, monkeypatch):
+def test_an_interrupted_report_keeps_the_old_one(tmp_path, small, monkeypatch):
     page = write_report(small, tmp_path / "report")
     before = page.read_bytes()
 
@@ -200,7 +200,7 @@ percent = [10, 20]
 
 @pytest.fixture(scope="module")
 def small_run(tmp_path_factory):
-    """A real run of a few cells; its folder."""
+    """Folder of a real run with a few cells."""
     folder = tmp_path_factory.mktemp("run")
     (folder / "small.toml").write_text(CONFIGURATION)
     bench.here(folder / "small.toml")
@@ -209,7 +209,7 @@ def small_run(tmp_path_factory):
 
 @pytest.fixture
 def in_project(plain_terminal, small_run, monkeypatch):
-    """The folder that holds ``runs``."""
+    """Change to the folder that contains ``runs``."""
     monkeypatch.chdir(small_run.parent.parent)
 
 
@@ -227,19 +227,19 @@ def test_a_run_is_found_by_folder_file_name_or_as_the_latest(capsys, target, tmp
 
 
 @pytest.mark.usefixtures("in_project")
-def test_the_report_is_told_to_programs_as_json(capsys):
+def test_the_report_as_json(capsys):
     code, out, err = run(capsys, "report", "small", "--json", "--control", "sum-mi")
     assert (code, err) == (0, "")
-    told = json.loads(out)
-    assert Path(told["page"]).is_file()
-    assert told["control"] == "sum-mi"
-    assert set(told["average_ranks"]) == {"sum-f", "sum-mi"}
-    assert told["complete"] is True
-    # What stands on the page, with nothing rounded; tables for programs alone are files.
-    ranks = {row["method"]: row["all metrics"] for row in told["tables"]["average_ranks"]}
-    assert {name: ranks[name] for name in told["average_ranks"]} == told["average_ranks"]
-    assert {"ranking_loss", "macro_f1", "references", "environment"} <= set(told["tables"])
-    assert "curves" not in told["tables"]
+    found = json.loads(out)
+    assert Path(found["page"]).is_file()
+    assert found["control"] == "sum-mi"
+    assert set(found["average_ranks"]) == {"sum-f", "sum-mi"}
+    assert found["complete"] is True
+    # The tables of the page are included without rounding, but not those that are only files.
+    ranks = {row["method"]: row["all metrics"] for row in found["tables"]["average_ranks"]}
+    assert {name: ranks[name] for name in found["average_ranks"]} == found["average_ranks"]
+    assert {"ranking_loss", "macro_f1", "references", "environment"} <= set(found["tables"])
+    assert "curves" not in found["tables"]
 
 
 @pytest.mark.usefixtures("in_project")
@@ -252,10 +252,10 @@ def test_the_report_is_told_to_programs_as_json(capsys):
         (["small", "--out", "/proc/none/here"], "/proc/none.* --out"),
     ],
 )
-def test_bad_requests_end_in_one_line(capsys, arguments, message):
+def test_bad_requests_give_one_error(capsys, arguments, message):
     assert re.search(message, fails(capsys, 1, "report", *arguments))
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_without_any_run_the_next_step_is_named(capsys):
+def test_without_runs_the_error_shows_the_next_step(capsys):
     assert "labelsieve bench run" in fails(capsys, 1, "report")

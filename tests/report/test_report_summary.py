@@ -19,8 +19,8 @@ from synthetic_runs import make_results
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "docs" / "results").glob("*.csv.gz"))
 
-# Everything that has a section: methods, references, an ablation, a sweep, two noises, two classifiers, a method
-# that fails, and names that a terminal or a spreadsheet would obey.
+# A run with all sections: methods, references, an ablation, a sweep, two noises, two classifiers, a failing method, and
+# names with escape sequences and formulas.
 CONFIGURATION = r"""
 title = "Rich"
 folds = 2
@@ -48,7 +48,7 @@ percent = [10, 20]
 
 @pytest.fixture(scope="module")
 def rich_run(tmp_path_factory):
-    """The folder of a run with everything in it."""
+    """Folder of a run with all sections."""
     folder = tmp_path_factory.mktemp("rich")
     (folder / "rich.toml").write_text(CONFIGURATION)
     bench.here(folder / "rich.toml", "--out", folder / "run", code=3)  # some cells fail
@@ -62,14 +62,14 @@ def rich(rich_run):
 
 @pytest.fixture
 def file(rich, tmp_path):
-    """The summary as a file."""
+    """File with the summary."""
     path = tmp_path / "rich.csv.gz"
     write_summary(rich, path)
     return path
 
 
 def test_the_deviation_is_over_folds_and_seeds_of_means_over_draws():
-    # Draws lie 0.1 below and above the value of their fold, and the folds at 0 and 0.4: std = sqrt(2 * 0.2^2).
+    # Draws are 0.1 below and above the value of their fold, and folds are 0 and 0.4: std = sqrt(2 * 0.2^2).
     made = make_results(
         lambda fold, draw, **_: 0.4 * fold + (0.1 if draw else -0.1),
         datasets=("one",),
@@ -85,7 +85,7 @@ def test_a_single_fold_has_no_deviation():
     assert summarise(make_results(lambda **_: 0.5, n_folds=1)).means["fold_std"].isna().all()
 
 
-def test_a_summary_comes_back_as_it_was_written(rich, file):
+def test_a_summary_is_read_as_written(rich, file):
     found = read_summary(file)
     assert found.experiment == rich.experiment
     assert found.facts == rich.facts
@@ -95,17 +95,17 @@ def test_a_summary_comes_back_as_it_was_written(rich, file):
 def test_the_same_summary_gives_the_same_bytes(rich, file, tmp_path):
     write_summary(read_summary(file), tmp_path / "again.csv.gz")
     assert (tmp_path / "again.csv.gz").read_bytes() == file.read_bytes()
-    assert file.read_bytes()[4:8] == bytes(4)  # no time
+    assert file.read_bytes()[4:8] == bytes(4)  # no timestamp
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_the_same_scores_give_the_same_bytes_whatever_cell_was_finished_first(rich_run, file, tmp_path):
+def test_the_bytes_do_not_depend_on_the_order_of_finished_cells(rich_run, file, tmp_path):
     results = read_results(rich_run)
     write_summary(summarise(replace(results, scores=results.scores[::-1])), tmp_path / "again.csv.gz")
     assert (tmp_path / "again.csv.gz").read_bytes() == file.read_bytes()
 
 
-def test_neither_the_file_nor_the_page_says_where_the_configuration_lay(capsys, rich_run, file, tmp_path):
+def test_neither_the_file_nor_the_page_contains_the_local_folder(capsys, rich_run, file, tmp_path):
     assert read_results(rich_run).experiment.folder == str(rich_run.parent.resolve())
     assert run(capsys, "report", str(rich_run), "--out", str(tmp_path / "report"))[0] == 0
     head = gzip.decompress(file.read_bytes()).decode().splitlines()[0]
@@ -116,12 +116,12 @@ def test_neither_the_file_nor_the_page_says_where_the_configuration_lay(capsys, 
 
 def test_the_report_of_the_file_is_the_report_of_the_run(capsys, rich_run, tmp_path):
     first, second, file = tmp_path / "first", tmp_path / "second", tmp_path / "rich.csv.gz"
-    code, told, _ = run(capsys, "report", str(rich_run), "--out", str(first), "--summary", str(file))
+    code, printed, _ = run(capsys, "report", str(rich_run), "--out", str(first), "--summary", str(file))
     assert code == 0
-    assert told.splitlines()[-2:] == [f"wrote {file}", f"wrote {first / 'index.html'}"]
+    assert printed.splitlines()[-2:] == [f"wrote {file}", f"wrote {first / 'index.html'}"]
     code, again, _ = run(capsys, "report", str(file), "--out", str(second))
     assert code == 0
-    assert again.splitlines()[:-1] == told.splitlines()[:-2]
+    assert again.splitlines()[:-1] == printed.splitlines()[:-2]
     names = [path.relative_to(first) for path in sorted(first.rglob("*.*"))]
     assert names == [path.relative_to(second) for path in sorted(second.rglob("*.*"))]
     assert len(names) > 60
@@ -136,14 +136,14 @@ def test_pandas_reads_the_table(rich, file):
     pd.testing.assert_frame_equal(table[numbers], rich.means[numbers], rtol=1e-15)
 
 
-def test_names_in_the_file_give_no_orders(file):
+def test_names_in_the_file_are_escaped(file):
     text = gzip.decompress(file.read_bytes()).decode()
     assert "\x1b" not in text
     assert re.search(r'^planted,flip 0.2,"\'=bad\\x1b\[31m, ""#1""",method,', text, re.MULTILINE)
 
 
 def rewritten(change):
-    """A damage: the text of the file after a change."""
+    """Return a function that changes the text of the file."""
 
     def damage(path):
         path.write_bytes(gzip.compress(change(gzip.decompress(path.read_bytes()).decode()).encode()))
@@ -165,7 +165,7 @@ def rewritten(change):
         rewritten(lambda text: text.replace('"metrics":["ranking_loss"', '"metrics":["../x"', 1)),
     ],
 )
-def test_what_is_no_summary_is_refused_in_one_sentence(capsys, plain_terminal, file, damage):
+def test_an_invalid_summary_gives_one_error(capsys, plain_terminal, file, damage):
     damage(file)
     assert str(file) in fails(capsys, 1, "report", str(file))
 
@@ -178,7 +178,7 @@ def test_what_is_no_summary_is_refused_in_one_sentence(capsys, plain_terminal, f
         ("/proc/none/x.csv.gz", 1, "/proc/none.* --summary"),
     ],
 )
-def test_a_summary_goes_to_a_file_of_its_own(capsys, rich_run, tmp_path, target, code, message):
+def test_invalid_paths_for_summaries_give_one_error(capsys, rich_run, tmp_path, target, code, message):
     outputs = ("--summary", target, "--out", str(tmp_path / "out"))
     assert re.search(message, fails(capsys, code, "report", str(rich_run), *outputs))
 

@@ -31,16 +31,16 @@ def tables(run):
 
 
 def texts(rows):
-    """What readers see of rows of cells."""
+    """Return the texts of rows of cells."""
     return [[cell.text for cell in row] for row in rows]
 
 
 def small(**options):
-    """A metric table of numbers that can be checked by eye."""
+    """Make a metric table with simple numbers."""
     means = {("one", "a"): 0.25, ("one", "b"): 0.5, ("two", "a"): 0.5, ("two", "b"): 0.125}
 
     def value(*, dataset, method, size, fold, **_):
-        # Sizes 10 and 20 lie 0.1 below and above the mean.
+        # Values at sizes 10 and 20 are 0.1 below and above the mean.
         if method == "no-features":
             return 0.02 * fold - 0.01 + (0.2)
         return 0.02 * fold - 0.01 + (means[dataset, method] + (-0.1 if size == 10 else 0.1))
@@ -53,18 +53,18 @@ def test_best_second_and_average_ranks_are_shown():
     lines = as_markdown(small()).splitlines()
     # At every size the two folds are 0.01 from the mean: std = sqrt(2 * 0.0001) = 0.014.
     assert lines[4:] == [
-        "| data set     |                        a |                        b |     no-features |",
+        "| dataset      |                        a |                        b |     no-features |",
         "| ------------ | -----------------------: | -----------------------: | --------------: |",
         "| one          |        **0.250** ± 0.014 | <ins>0.500</ins> ± 0.014 | 0.200 † ± 0.014 |",
         "| two          | <ins>0.500</ins> ± 0.014 |        **0.125** ± 0.014 |   0.200 ± 0.014 |",
         "| average rank |                 **1.50** |                 **1.50** |               – |",
     ]
     assert lines[0] == "### Ranking loss ↓"
-    assert "± standard deviation over the folds at one size" in lines[2]
+    assert "standard deviation over folds" in lines[2]
 
 
 def test_the_deviation_over_folds_is_pooled_over_the_sizes():
-    """Folds that differ by 0.06 at one size and not at all at the other; sizes that differ by 0.2 in the mean."""
+    """Folds differ by 0.06 at one size only, and the means at both sizes differ by 0.2."""
     run = make_summary(
         lambda size, fold, **_: 0.3 if size == 10 else 0.47 + 0.06 * fold, datasets=("one",), methods=("a",)
     )
@@ -75,7 +75,7 @@ def test_the_deviation_over_folds_is_pooled_over_the_sizes():
 
 
 def test_references_are_ranked_under_every_classifier():
-    """The second classifier turns the order around."""
+    """The second classifier reverses the order."""
     order = {"linear-svm": ("a", "b", "sum-f"), "ml-knn": ("sum-f", "b", "a")}
 
     def value(*, method, classifier, **_):
@@ -108,8 +108,8 @@ def test_csv_holds_numbers_in_full():
     rows = list(csv.reader(io.StringIO(FORMATS["csv"](small()))))
     spreads = ("std over folds", "std over sizes")
     names = [f"{name} {spread}".strip() for name in "ab" for spread in ("", *spreads)]
-    assert rows[0][:-2] == ["data set", *names]
-    # A reference without sizes has no deviation over them.
+    assert rows[0][:-2] == ["dataset", *names]
+    # A reference without sizes has no standard deviation over sizes.
     assert rows[0][-2:] == ["no-features", "no-features std over folds"]
     # Sizes 10 and 20 are 0.1 from the mean, folds 0.01.
     assert list(map(float, rows[1][1:4])) == pytest.approx([0.25, 0.01 * 2**0.5, 0.1 * 2**0.5], rel=1e-5)
@@ -131,9 +131,9 @@ def hostile():
     return Table("x_%", HOSTILE[4], frame, note=HOSTILE[3], groups=groups)
 
 
-def test_latex_takes_no_orders_from_names(hostile):
+def test_names_cannot_inject_latex(hostile):
     text = as_latex(hostile)
-    # What is left after the escaped signs must balance, and only our own commands may occur.
+    # Without escaped characters, braces and dollars must balance and only known commands may occur.
     bare = re.sub(r"\\[&%$#_{}]", "", text)
     assert bare.count("{") == bare.count("}")
     assert bare.count("$") % 2 == 0
@@ -145,23 +145,23 @@ def test_latex_takes_no_orders_from_names(hostile):
     assert {line.count(" & ") for line in rows} == {len(HOSTILE) - 1}
 
 
-def test_a_spreadsheet_takes_no_orders_from_names(hostile):
+def test_names_cannot_inject_spreadsheet_formulas(hostile):
     rows = list(csv.reader(io.StringIO(FORMATS["csv"](hostile))))
     assert len(rows) == 1 + len(HOSTILE)
     for cell in (text for row in rows for text in row):
         assert not cell.startswith(("=", "+", "-", "@"))
-    # Numbers are no formulas.
+    # Negative numbers are not escaped.
     assert (
         FORMATS["csv"](Table("t", "t", pd.DataFrame({"x": [-0.5]}, index=pd.Index([1], name="n"))))
         == "n,x\n1,-0.5\n"
     )
 
 
-def test_markdown_takes_no_orders_from_names(hostile):
+def test_names_cannot_inject_markdown(hostile):
     lines = as_markdown(hostile).splitlines()
     table = [line for line in lines if line.startswith("|")]
     assert len(table) == 2 + len(HOSTILE)
-    # As many cells in every row as there are columns, all as wide.
+    # All rows have the same number of cells and the same width.
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in table} == {len(HOSTILE) + 1}
     assert len({len(line) for line in table}) == 1
     assert "<script" not in "".join(lines)
@@ -185,18 +185,20 @@ def test_escape_sequences_reach_no_file(hostile, write):
         (np.nan, ".3f", "–"),
         (None, ".3f", "–"),
         (3, ".3f", "3"),
+        (2010.4, "sig", "2010"),
+        (0.01234, "sig", "0.0123"),
     ],
 )
-def test_numbers_are_written_for_readers(value, form, text):
+def test_numbers_are_formatted_for_readers(value, form, text):
     assert show(value, form) == text
 
 
-def test_what_json_cannot_hold_is_nothing():
+def test_records_have_none_for_missing_and_infinite_values():
     frame = pd.DataFrame({"x": [np.inf, np.nan, 0.5], "n": [1, 2, 3]}, index=pd.Index(list("abc"), name="m"))
     assert [row["x"] for row in as_records(frame)] == [None, None, 0.5]
 
 
-def test_average_ranks_stand_best_first_and_references_last():
+def test_average_ranks_are_sorted_with_references_last():
     run = make_summary(ranked(("all-features", "b", "a")), references=("all-features",))
     assert texts(tables(run)["average_ranks"].rows) == [
         ["b", "1.00", "1.00", "1.00", "2.00"],
@@ -205,31 +207,31 @@ def test_average_ranks_stand_best_first_and_references_last():
     ]
 
 
-def test_win_tie_loss_says_when_nothing_can_be_significant():
+def test_win_tie_loss_notes_the_smallest_p_value_if_too_large():
     made = tables(make_summary(ranked(("a", "b"))))
     few, p_values = made["win_tie_loss"], made["wilcoxon"]
     assert texts(few.rows) == [["b", "2/0/0", "2/0/0", "4/0/0"]]
-    # Two data sets: 2 * 0.5^2 = 0.5.
-    assert "never below 0.500" in few.note
+    # Two datasets: 2 * 0.5^2 = 0.5.
+    assert "0.500" in few.note
     assert p_values.frame["p (Wilcoxon)"].tolist() == [0.5, 0.5]
     many = tables(make_summary(ranked(("a", "b")), datasets=tuple(map(str, range(8)))))["win_tie_loss"]
     # Eight: 2 * 0.5^8 = 0.008.
-    assert "never" not in many.note
+    assert "0.0" not in many.note.replace("0.05", "")
     assert {cell.mark for cell in many.rows[0][1:3]} == {"best"}
 
 
-def test_ours_and_the_papers_stand_side_by_side():
+def test_paper_tables_show_our_values_and_the_papers():
     run = make_summary(lambda **_: 0.4, datasets=("birds",), methods=PAPER_METHODS, metrics=("ranking_loss",))
     made = tables(run)
-    # Equal results have no order.
+    # Ties have no order to correlate.
     assert texts(made["paper_ranking_loss"].rows)[0][:2] == ["birds", "0.40 / 0.32"]
     assert texts(made["paper_ranking_loss"].rows)[0][-2:] == ["–", "–"]
     first = texts(made["paper_cells"].rows)[0]
     assert first == ["ranking loss", "birds", "pml-fsmir", "0.400", "0.32", "+0.080"]
 
 
-def test_agreement_with_the_paper_is_told_for_every_judge_and_metric():
-    """One judge gives the paper's numbers, the other 0.1 more for all but PML-FSMIR; frequencies are at 0."""
+def test_agreement_with_the_paper_by_judge_and_metric():
+    """One judge has the paper's values, the other adds 0.1 except for PML-FSMIR. Frequencies are 0."""
 
     def value(method, metric, dataset, classifier, **_):
         if method == "every-label":
@@ -266,7 +268,7 @@ def test_agreement_with_the_paper_is_told_for_every_judge_and_metric():
     assert named["exact", "ranking loss"]["cells"] == 72
 
 
-def test_means_over_data_sets_are_of_the_same_data_sets():
+def test_means_use_the_same_datasets_for_all_methods():
     run = make_summary(
         lambda dataset, **_: float(dataset == "two"),
         noises=(("flip 0", 0.0), ("flip 0.2", 0.2)),
@@ -274,18 +276,18 @@ def test_means_over_data_sets_are_of_the_same_data_sets():
     )
     table = tables(run)["noise_flip_ranking_loss"]
     assert texts(table.rows) == [["a", "0.000", "0.000"], ["b", "0.000", "0.000"]]
-    assert table.note == "Means over 1 data set: one."
+    assert "1 dataset: one" in table.note
     stable = tables(run)["stability_kuncheva"]
     assert texts(stable.foot) == [["mean", "1.00", "–"]]
 
 
-def test_variants_are_counted_against_the_whole():
+def test_variants_are_compared_with_the_full_method():
     run = make_summary(ranked(("whole", "part")), methods=(), ablation=("whole", "part"))
     table = tables(run)["ablation"]
     assert texts(table.rows)[0] == ["Ranking loss ↓", "0.000", "0.100 (0 of 2)"]
 
 
-def test_what_each_part_adds_is_one_line_a_judge():
+def test_gains_of_parts_have_one_row_per_judge():
     def value(method, classifier, dataset, metric, **_):
         gain = 0.2 if classifier == "own-weights" else -0.1 * (dataset == "two")
         better = gain * (method == "whole")
@@ -314,7 +316,7 @@ def test_what_each_part_adds_is_one_line_a_judge():
     }
 
 
-def test_the_best_setting_is_told_for_every_judge():
+def test_the_best_setting_by_judge():
     sweeps = {f"m alpha={value:g}": {"alpha": value} for value in (0.1, 1.0, 10.0)}
 
     def value(method, classifier, **_):

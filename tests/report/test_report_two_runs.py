@@ -1,4 +1,4 @@
-"""Two runs side by side."""
+"""Comparison of two runs."""
 
 import json
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ def base(metric, fold, method, size, **_):
     return 0.5 + 0.1 * fold + 0.001 * size + (method == "b") * 0.2
 
 
-def test_differences_are_those_of_means_over_shared_sizes_and_data_sets():
+def test_differences_are_those_of_means_over_shared_sizes_and_datasets():
     shifts = {"one": 0.1, "two": 0.3}
     first = make_summary(base)
     second = make_summary(
@@ -29,7 +29,7 @@ def test_differences_are_those_of_means_over_shared_sizes_and_data_sets():
     assert len(by_name) == 4
     for metric, better in (("ranking_loss", "first"), ("average_precision", "second")):
         changed = by_name.loc["a", metric]
-        # At the size 20 alone: folds at 0.52 and 0.62.
+        # At the shared size 20, the folds have 0.52 and 0.62.
         np.testing.assert_allclose(changed[["first", "second", "difference"]].tolist(), [0.57, 0.77, 0.2])
         assert changed["fold_std"] == pytest.approx(np.std([0.52, 0.62], ddof=1), rel=1e-5)
         assert (changed["better"], changed["n_shared"]) == (better, 2)
@@ -51,13 +51,13 @@ def test_differences_are_those_of_means_over_shared_sizes_and_data_sets():
     assert found["settings"] == ["sizes"]
 
 
-def test_sums_in_another_order_are_no_difference():
+def test_rounding_errors_are_not_differences():
     found = compare_runs(make_summary(base), make_summary(lambda **place: base(**place) + 1e-15))
     assert (found["differences"]["difference"] == 0).all()
     assert (found["differences"]["better"] == "").all()
 
 
-def test_what_only_one_has_is_named():
+def test_results_of_only_one_run_are_listed():
     first = make_summary(base, datasets=("one", "two"), methods=("a", "b"), metrics=("ranking_loss",))
     second = make_summary(
         base,
@@ -70,9 +70,9 @@ def test_what_only_one_has_is_named():
     assert found["differences"][["method", "metric"]].to_numpy().tolist() == [["b", "ranking_loss"]]
     assert found["by_dataset"][["dataset", "noise"]].to_numpy().tolist() == [["two", "flip 0.2"]]
     empty = {"noises": (), "classifiers": (), "metrics": ()}
-    assert found["only_first"] == {**empty, "data sets": ("one",), "methods": ("a",)}
+    assert found["only_first"] == {**empty, "datasets": ("one",), "methods": ("a",)}
     assert found["only_second"] == {
-        "data sets": ("three",),
+        "datasets": ("three",),
         "noises": ("flip 0.4",),
         "methods": ("c",),
         "classifiers": ("ml-knn",),
@@ -80,20 +80,20 @@ def test_what_only_one_has_is_named():
     }
 
 
-def test_other_data_under_the_same_name_are_told():
+def test_different_data_with_the_same_name_are_listed():
     first, second = make_summary(base), make_summary(base)
     second.__dict__["datasets"] = {**second.datasets, "two": SimpleNamespace(checksum="another")}
     assert compare_runs(first, second)["other_data"] == ["two"]
 
 
-def test_an_incomplete_method_is_not_compared_and_nothing_shared_is_nothing():
+def test_only_complete_shared_results_are_compared():
     half = make_summary(base, skip=lambda method, fold, **_: method == "a" and fold == 1)
     found = compare_runs(make_summary(base), half)
     assert set(found["differences"]["method"]) == {"b"}
     assert found["only_first"]["methods"] == ("a",)
     none = make_summary(base, skip=lambda **_: True)
     assert compare_runs(make_summary(base), none)["differences"].empty
-    assert compare_runs(none, make_summary(base))["only_second"]["data sets"] == ("one", "two")
+    assert compare_runs(none, make_summary(base))["only_second"]["datasets"] == ("one", "two")
 
 
 SMALL = (
@@ -103,7 +103,7 @@ SMALL = (
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    """Folders of two runs, of which the second has one method more and other folds, and the summary of the second."""
+    """Folder with two runs, the second with another seed and one more method, and the summary of the second."""
     folder = tmp_path_factory.mktemp("two")
     for name, text in (("a", SMALL), ("b", SMALL.replace('"sum-mi"', '"sum-mi", "gmm"') + "seeds = [1]\n")):
         (folder / f"{name}.toml").write_text(text)
@@ -127,7 +127,7 @@ def test_two_runs_or_summaries_are_compared_on_the_terminal(capsys, two, second)
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_json_holds_every_difference(capsys, two):
+def test_json_has_all_differences(capsys, two):
     code, out, _ = run(capsys, "report", str(two / "a"), str(two / "b"), "--json")
     assert code == 0
     found = json.loads(out)
@@ -144,12 +144,12 @@ def test_json_holds_every_difference(capsys, two):
 @pytest.mark.parametrize(
     ("more", "named"), [(("--out", "x"), "--out"), (("--figures", "pdf"), "--figures"), (("again",), "got 3")]
 )
-def test_what_is_for_one_run_is_refused_for_two(capsys, two, more, named):
+def test_options_for_one_run_are_rejected_for_two(capsys, two, more, named):
     assert named in fails(capsys, 2, "report", str(two / "a"), str(two / "b"), *more)
 
 
 @pytest.mark.usefixtures("plain_terminal")
-def test_runs_without_anything_in_common_are_one_sentence(capsys, two, tmp_path):
+def test_runs_without_shared_results_give_one_error(capsys, two, tmp_path):
     config = tmp_path / "c.toml"
     config.write_text(SMALL.replace("planted", "digits") + "[sizes]\npercent = [5]\n")
     bench.here(config, "--out", "c")

@@ -19,7 +19,7 @@ from labelsieve.report.statistics import (
     win_tie_loss,
 )
 
-# Demsar (2006), Table 6: AUC and ranks of C4.5, C4.5+m, C4.5+cf and C4.5+m+cf on 14 data sets. The table
+# Demsar (2006), Table 6: AUC and ranks of C4.5, C4.5+m, C4.5+cf and C4.5+m+cf on 14 datasets. The table
 # rounds to three digits: the 0.975 and 0.975 of the thirteenth row were different, and ranked 2 and 3.
 DEMSAR_AUC = np.array(
     [
@@ -61,7 +61,7 @@ DEMSAR_RANKS = np.array(
 
 @pytest.fixture
 def results():
-    """Ten data sets, five methods, rounded so that there are ties."""
+    """Ten datasets, five methods, rounded so that there are ties."""
     rng = np.random.default_rng(0)
     return np.round(rng.random((10, 5)) + np.array([0, 0.1, 0.2, 0.3, 0.6]), 1)
 
@@ -92,11 +92,11 @@ def test_friedman_with_ties_equals_scipy(table, results):
     assert friedman(rank_methods(values)) == pytest.approx((expected.statistic, expected.pvalue))
 
 
-def test_total_agreement_and_total_ties_give_numbers():
+def test_perfect_agreement_and_ties_have_p_values():
     agreed = np.tile([1, 2, 3], (6, 1))
     # 12 * 6 / (3 * 4) * ((1 - 2)^2 + (3 - 2)^2): the largest possible value, n_datasets * (n_methods - 1).
     assert friedman(agreed).statistic == pytest.approx(12)
-    # The other data sets agree with the first by chance once in k! each.
+    # Each of the other datasets agrees with the first by chance with probability 1 / k!.
     n_datasets, n_methods = np.shape(agreed)
     statistic, p_value = iman_davenport(agreed)
     assert statistic == np.inf
@@ -135,7 +135,7 @@ def test_p_value_at_the_critical_difference_is_alpha():
     difference = 7 / 11
     p_value = nemenyi_p_values(ranks)[0, 1]
     assert nemenyi_cd(2, 11, alpha=p_value) == pytest.approx(difference, rel=1e-6)
-    # Of two methods there is one comparison, whoever is the control.
+    # With two methods, there is only one comparison.
     assert bonferroni_dunn_cd(2, 11, alpha=p_value) == pytest.approx(difference, rel=1e-6)
 
 
@@ -157,14 +157,14 @@ def test_holm_by_hand():
 
 
 def test_win_tie_loss_of_the_worked_example():
-    # C4.5+m against C4.5 in Table 6: worse on two data sets, equal on two, better on ten.
+    # C4.5+m against C4.5 in Table 6: worse on two datasets, equal on two, better on ten.
     comparison = win_tie_loss(DEMSAR_AUC[:, 1], DEMSAR_AUC[:, 0])
     assert comparison[:3] == (10, 2, 2)
     assert comparison.p_value < 0.05
     assert win_tie_loss(DEMSAR_AUC[:, 1], DEMSAR_AUC[:, 0], "lower")[:3] == (2, 2, 10)
 
 
-def test_data_sets_without_a_difference_do_not_move_the_p_value():
+def test_ties_do_not_change_the_p_value():
     # Three differences, the smallest negative: the rank sum 1 or less has 2 of 8 sign patterns, on both sides.
     assert win_tie_loss([3, 2, -1, 0, 0], [0] * 5) == (2, 2, 1, 0.5)
 
@@ -180,11 +180,11 @@ def test_equal_methods_are_not_different():
         (average_ranks, ([[0.5, np.nan]],), "NaN"),
         (rank_methods, ([[0.5, 0.6]], "max"), "'max'"),
         (friedman, (DEMSAR_AUC,), "rank_methods"),
-        (iman_davenport, ([[1, 2]],), "Got 1"),
-        (nemenyi_cd, (1, 5), "Got 1"),
+        (iman_davenport, ([[1, 2]],), "got 1"),
+        (nemenyi_cd, (1, 5), "got 1"),
         (holm, ([0.5, 1.5],), "1.5"),
     ],
 )
-def test_bad_tables_are_refused(function, arguments, named):
+def test_bad_tables_are_rejected(function, arguments, named):
     with pytest.raises(ValueError, match=named):
         function(*arguments)

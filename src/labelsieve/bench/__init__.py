@@ -1,6 +1,6 @@
-"""Experiments: planned from a configuration, run in cells that are stored one by one, and resumable.
+"""Resumable experiments that run and store one cell at a time.
 
-The configuration needs the ``bench`` extra, so nothing of it is imported here.
+The configuration needs the ``bench`` extra, so this module does not import it.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ __all__ = ["RunError", "RunInterrupted", "require_packages"]
 
 
 class RunError(ValueError):
-    """An experiment cannot be set up, stored or read."""
+    """Error in setting up, storing or reading an experiment."""
 
 
 class RunInterrupted(Exception):
-    """The user stopped a run; everything finished is stored.
+    """A run stopped by the user. Its finished cells are stored.
 
-    Not a KeyboardInterrupt, whose message typer would drop.
+    This is not a KeyboardInterrupt because typer would drop its message.
     """
 
 
 def require_packages() -> None:
-    """Raise an error if the extra for experiments is not installed."""
+    """Raise if the ``bench`` extra is not installed."""
     if find_spec("pydantic") is None:
-        raise RunError("experiments need the package pydantic: pip install 'labelsieve[bench]'")
+        raise RunError("experiments need pydantic. Install it: pip install 'labelsieve[bench]'")

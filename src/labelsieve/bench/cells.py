@@ -1,4 +1,4 @@
-"""Run one cell: rank the features on candidate labels, then judge the ranking by the true labels."""
+"""Run a cell: rank features using candidate labels, then evaluate the ranking using true labels."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _F1 = ("macro_f1", "micro_f1", "samples_f1")
 
 
 class ScoreRow(NamedTuple):
-    """One number: a metric of a classifier on a subset of the features."""
+    """Value of a metric for a classifier trained on a feature subset."""
 
     size: float | None
     n_features: int
@@ -52,7 +52,7 @@ class ScoreRow(NamedTuple):
 
 @dataclass
 class JudgementResult:
-    """Result of a judgement; a failed one has an error and its traceback instead of scores."""
+    """Scores of a judgement, or the error and traceback if it failed."""
 
     error: str | None = None
     traceback: str | None = None
@@ -63,12 +63,12 @@ class JudgementResult:
 
 @dataclass
 class CellResult:
-    """Result of a cell; it has an error if the ranking or the process failed."""
+    """Result of a cell, or the error if the ranking or the process failed."""
 
     error: str | None = None
     traceback: str | None = None
     fit_seconds: float | None = None
-    #: Of the whole cell.
+    #: Time of the whole cell.
     seconds: float = 0.0
     peak_mib: float | None = None
     n_iter: int | None = None
@@ -76,16 +76,16 @@ class CellResult:
     ranked: Ranked = field(default_factory=Ranked)
     objective: np.ndarray | None = None
     notes: tuple[str, ...] = ()
-    #: By key.
+    #: Key -> result.
     judgements: dict[str, JudgementResult] = field(default_factory=dict)
 
 
 def evaluate(experiment: Experiment, cell: Cell) -> CellResult:
-    """Run a cell. Every error in it becomes part of the result."""
+    """Run a cell and record any error in its result."""
     start = time.perf_counter()
     result = CellResult()
-    # In one thread: sums in another order would give other last digits.
-    with _threadpools().limit(limits=1), _recorded(result) as caught:
+    # The order of a sum changes its last digits, so use one thread.
+    with _threadpools().limit(limits=1), _capture(result) as caught:
         use_folder(experiment)
         place = cell.dataset, cell.noise, cell.seed, cell.fold, cell.checksum, cell.split
         fold = split_fold(experiment, *place)
@@ -102,13 +102,13 @@ def evaluate(experiment: Experiment, cell: Cell) -> CellResult:
 
 @lru_cache(maxsize=1)
 def _threadpools() -> ThreadpoolController:
-    """Find the thread pools of this process once; that takes longer than a small fit."""
+    """Find the thread pools of this process. Cached because this is slower than a small fit."""
     return ThreadpoolController()
 
 
 @contextmanager
-def _recorded(result: CellResult | JudgementResult) -> Iterator[list[warnings.WarningMessage]]:
-    """Record warnings and errors."""
+def _capture(result: CellResult | JudgementResult) -> Iterator[list[warnings.WarningMessage]]:
+    """Record warnings and errors in a result."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -117,27 +117,27 @@ def _recorded(result: CellResult | JudgementResult) -> Iterator[list[warnings.Wa
             result.error = " ".join(error_text(error).split())
             result.traceback = traceback.format_exc()
         else:
-            noted = [" ".join(str(warning.message).split()) for warning in caught]
-            result.notes = tuple(dict.fromkeys(noted))
+            texts = [" ".join(str(warning.message).split()) for warning in caught]
+            result.notes = tuple(dict.fromkeys(texts))
 
 
 def _judge(experiment: Experiment, cell: Cell, fold: Fold, ranked: Ranked) -> dict[str, JudgementResult]:
-    judging = _Judging(cell, fold, ranked, experiment.metrics)
+    evaluator = _Evaluator(cell, fold, ranked, experiment.metrics)
     results = {}
     for judgement in cell.judgements:
         if judgement.obstacle:
             continue
         result = results[judgement.key] = JudgementResult()
         start = time.perf_counter()
-        with _recorded(result):
-            result.scores = judging.judge(judgement)
+        with _capture(result):
+            result.scores = evaluator.judge(judgement)
         result.seconds = time.perf_counter() - start
     return results
 
 
 def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[warnings.WarningMessage]) -> None:
-    """Fit the method to the candidates of the training part, timed."""
-    selector = _seeded(build_method(cell.method), cell, "method", cell.method.params)
+    """Fit the method to the training rows and measure time and memory."""
+    selector = _set_seed(build_method(cell.method), cell, "method", cell.method.params)
     X, Y = copy_for_user_code(selector, fold.X_train), copy_for_user_code(selector, fold.Y_train)
     before = peak_mebibytes(reset=True)
     start = time.perf_counter()
@@ -146,10 +146,10 @@ def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[warnings.Warn
     after = peak_mebibytes()
     result.peak_mib = None if before is None or after is None else max(0.0, after - before)
     n_features, n_labels = fold.X_train.shape[1], fold.Y_train.shape[1]
-    # In single precision, which halves the file.
+    # Single precision halves the size of the results file.
     weights = np.asarray(selector.coef_, dtype=np.float32) if has_weights(selector) else None
     if weights is not None and weights.shape != (n_labels, n_features):
-        raise TypeError(f"coef_ must have the shape {(n_labels, n_features)!r}. Got {weights.shape!r}.")
+        raise TypeError(f"coef_ must have shape {(n_labels, n_features)!r}, got {weights.shape!r}.")
     result.ranked = Ranked(feature_order(selector, n_features), weights)
     objective = getattr(selector, "objective_history_", None)
     if objective is not None:
@@ -160,10 +160,13 @@ def _rank(cell: Cell, fold: Fold, result: CellResult, caught: list[warnings.Warn
 
 
 def peak_mebibytes(*, reset: bool = False) -> float | None:
-    """Return the largest memory of this process, since now if it is reset; None if the system does not say."""
+    """Return the peak memory of this process, or None if the system does not report it.
+
+    If `reset` is true, later calls return the peak since this call.
+    """
     with suppress(OSError, AttributeError):
         if reset:
-            # Memory that was freed but kept would be used again without a trace.
+            # Otherwise, reused memory that was freed but not returned would not raise the peak.
             ctypes.CDLL(None).malloc_trim(0)
             Path("/proc/self/clear_refs").write_text("5")
         found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
@@ -172,14 +175,14 @@ def peak_mebibytes(*, reset: bool = False) -> float | None:
 
 
 class _Outputs(NamedTuple):
-    """Output of a classifier on the test part, one column per label."""
+    """Outputs of a classifier for the test rows, one column per label."""
 
     scores: Any
     predictions: Any
 
 
-class _Judging:
-    """All judgements of one ranking; a classifier that several of them need is fitted once."""
+class _Evaluator:
+    """Evaluator of one ranking that fits each classifier only once."""
 
     def __init__(self, cell: Cell, fold: Fold, ranked: Ranked, metrics: tuple[MetricSpec, ...]) -> None:
         self._cell = cell
@@ -190,13 +193,13 @@ class _Judging:
         self._outputs: dict[str, _Outputs] = {}
 
     def judge(self, judgement: Judgement) -> list[ScoreRow]:
-        """Compute all metrics at all sizes."""
+        """Compute all metrics for all subset sizes."""
         metrics = choose_metrics(self._metrics, judgement.judge.conventions)
         slug, n_features = self._cell.method.method, len(self._order)
         sizes: tuple[tuple[float | None, int], ...] = judgement.sizes
         if slug in UNRANKED:
             sizes = ((None, n_features if slug == ALL_FEATURES else 0),)
-        # Small percentages of few features are the same number of them.
+        # Several small percentages can give the same number of features.
         by_count = {
             count: self._measure(metrics, self._classify(judgement, count), judgement.judge.conventions)
             for count in dict.fromkeys(count for _, count in sizes)
@@ -204,26 +207,26 @@ class _Judging:
         return [ScoreRow(size, count, *value) for size, count in sizes for value in by_count[count]]
 
     def _classify(self, judgement: Judgement, count: int) -> _Outputs:
-        """Fit a classifier to the best features, unless that was done before."""
+        """Fit a classifier to the best features or reuse its stored outputs."""
         spec, conventions = judgement.judge.classifier, judgement.judge.conventions
         classifier: Any = build_classifier(spec, conventions)
         columns = self._order[:count]
         if count == 0:
             classifier, columns = LabelFrequency(), self._order[:1]
-        _seeded(classifier, self._cell, "classifier", spec.params)
+        _set_seed(classifier, self._cell, "classifier", spec.params)
         identity = json.dumps(
             [identify(classifier, spec.params), conventions.train_labels, count], sort_keys=True
         )
-        # Predictions are enough for some conventions, and a classifier may have no scores.
+        # A classifier without scores can be used if the conventions need only predictions.
         needs_scores = conventions.ranking_scores == "decision"
         outputs = self._outputs.get(identity)
         if outputs is None or (needs_scores and outputs.scores is None):
             if isinstance(classifier, LinearWeights):
-                assert self._weights is not None  # otherwise the plan names an obstacle
+                assert self._weights is not None  # otherwise the plan has an obstacle
                 classifier.coef_ = self._weights[:, columns].astype(float)
             fold = self._fold
             classifier.fit(
-                fold.X_train[:, columns], copy_for_user_code(classifier, _taught_labels(fold, conventions))
+                fold.X_train[:, columns], copy_for_user_code(classifier, _training_labels(fold, conventions))
             )
             n_labels, X_test = fold.Y_test.shape[1], fold.X_test[:, columns]
             predictions = label_outputs(
@@ -233,20 +236,20 @@ class _Judging:
             if self._cell.method.method == EVERY_LABEL:
                 predictions = np.ones_like(predictions)
             outputs = _Outputs(scores, predictions)
-            if len(self._cell.judgements) > 1:  # another one may need them again
+            if len(self._cell.judgements) > 1:
                 self._outputs[identity] = outputs
         return outputs
 
     def _measure(
         self, metrics: dict[str, Metric], outputs: _Outputs, conventions: Conventions
     ) -> list[tuple[str, float]]:
-        """Compare outputs with the labels of the test part."""
+        """Compare outputs with the labels of the test rows."""
         fold = self._fold
         if conventions.ranking_scores == "hard":
             outputs = outputs._replace(scores=outputs.predictions)
         labels: Any = slice(None)
         if conventions.absent_labels == "skip":
-            labels = np.flatnonzero(np.asarray(_taught_labels(fold, conventions).sum(axis=0)).ravel())
+            labels = np.flatnonzero(np.asarray(_training_labels(fold, conventions).sum(axis=0)).ravel())
             outputs = _Outputs(*(dense(part)[:, labels] for part in outputs))
         values = []
         for name, metric in metrics.items():
@@ -256,18 +259,18 @@ class _Judging:
             true = fold.Y_noisy if noisy else fold.Y_test
             value = metric.function(true[:, labels], getattr(outputs, metric.needs))
             if not np.isfinite(value):
-                raise ValueError(f"{name} must be a finite number. Got {value!r}.")
+                raise ValueError(f"{name} must be a finite number, got {value!r}.")
             values.append((name, value))
         return values
 
 
-def _taught_labels(fold: Fold, conventions: Conventions) -> Any:
-    """Return the labels that the classifier learns from."""
+def _training_labels(fold: Fold, conventions: Conventions) -> Any:
+    """Return the labels that the classifier is trained on."""
     return fold.Y_train if conventions.train_labels == "candidates" else fold.Y_clean
 
 
 def choose_metrics(specs: tuple[MetricSpec, ...], conventions: Conventions) -> dict[str, Metric]:
-    """Return the metrics with their conventions; user-defined ones have none."""
+    """Return metric functions, with conventions applied to the built-in ones."""
     undefined = {"undefined": conventions.f1_undefined}
     options: dict[str, dict[str, Any]] = {
         "coverage": {"unit": conventions.coverage, "ties": conventions.ties},
@@ -285,8 +288,8 @@ def choose_metrics(specs: tuple[MetricSpec, ...], conventions: Conventions) -> d
     }
 
 
-def _seeded(estimator: Any, cell: Cell, purpose: str, given: dict[str, Any]) -> Any:
-    """Seed an estimator that has a random part, unless the configuration does; returns it."""
+def _set_seed(estimator: Any, cell: Cell, purpose: str, given: dict[str, Any]) -> Any:
+    """Set the random state of an estimator if the configuration does not, and return the estimator."""
     has_seed = hasattr(estimator, "get_params") and "random_state" in estimator.get_params(deep=False)
     if has_seed and "random_state" not in given:
         seed = derive_seed(cell.seed, purpose, cell.dataset.name, cell.fold, cell.draw)

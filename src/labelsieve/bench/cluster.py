@@ -1,6 +1,7 @@
-"""Run cells on a dask cluster; its workers run them in processes of their own, as the runner does locally.
+"""Run cells on a dask cluster.
 
-So limits hold there too, and a cell that crashes does not take a worker of the cluster with it.
+Workers start a separate process for cells, as the runner does locally. Limits therefore apply there too, and a cell
+that crashes does not kill a worker.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from labelsieve.bench import RunError
 from labelsieve.bench.cells import CellResult
 from labelsieve.bench.config import Experiment
 from labelsieve.bench.plan import Cell
-from labelsieve.bench.process import CellProcess, Death, settle
+from labelsieve.bench.process import CellProcess, Death, retry_dead_cells
 
 _SECONDS_TO_WAIT = 30
 
@@ -28,15 +29,15 @@ _SECONDS_TO_WAIT = 30
 def run_on_dask(
     experiment: Experiment, cells: Iterable[Cell], address: str, remark: Callable[[str], None]
 ) -> Generator[tuple[Cell, CellResult]]:
-    """Run cells on the cluster of a scheduler and yield them in the order they finish.
+    """Run cells on a dask cluster and yield them in the order they finish.
 
-    The workers must find the files of the experiment under the same paths. `remark` is called with a sentence when a
-    process dies.
+    The workers need the files of the experiment under the same paths. `remark` is called with a message when a process
+    dies.
     """
     cells = list(cells)
     if not cells:
         return
-    # Errors become one sentence; dask would add pages to it.
+    # Users see one error message instead of pages of dask logs.
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
@@ -44,20 +45,19 @@ def run_on_dask(
             client.wait_for_workers(1, timeout=_SECONDS_TO_WAIT)
 
             def submit(cell: Cell) -> Future[Any]:
-                return client.submit(_run_here, experiment, cell, pure=False)
+                return client.submit(_run_on_worker, experiment, cell, pure=False)
 
             cell_of = {submit(cell): cell for cell in cells}
             finished = ((cell_of.pop(future), _outcome(future)) for future in as_completed(list(cell_of)))
-            # dask blames every cell that a dying worker had, so these run again, one at a time.
-            yield from settle(finished, lambda cell: _outcome(submit(cell)), remark)
+            # dask blames every cell of a dead worker, so these cells run again, one at a time.
+            yield from retry_dead_cells(finished, lambda cell: _outcome(submit(cell)), remark)
     except LostClusterError as error:
         raise RunError(f"--dask: {error}") from None
     except TimeoutError:
-        raise RunError(f"--dask: the scheduler at {address!r} has no workers; start some.") from None
+        raise RunError(f"--dask: the scheduler at {address!r} has no workers. Start at least one.") from None
     except (asyncio.CancelledError, concurrent.futures.CancelledError):
         raise RunError(
-            f"--dask: the scheduler at {address!r} is gone; finished cells are stored. Start it again, then run "
-            "the same command."
+            f"--dask: lost the scheduler at {address!r}. Finished cells are stored. Restart it and repeat the command."
         ) from None
 
 
@@ -66,21 +66,21 @@ def _outcome(future: Future[Any]) -> CellResult | Death:
         outcome: CellResult | Death = future.result()
         return outcome
     except KilledWorker as error:
-        return Death(f"{count(error.allowed_failures + 1, 'worker')} of the cluster died with the cell")
+        return Death(f"{count(error.allowed_failures + 1, 'cluster worker')} died while running the cell")
     except (ImportError, OSError) as error:
         raise RunError(
-            f"--dask: a worker cannot run cells ({error}); it needs the labelsieve that is installed here."
+            f"--dask: a worker cannot run cells ({error}). Install the same version of labelsieve on all workers."
         ) from None
 
 
-_here = threading.local()
+_thread = threading.local()
 
 
-def _run_here(experiment: Experiment, cell: Cell) -> CellResult | Death:
-    """Run a cell in a process that this thread of a worker keeps for the next one."""
-    if getattr(_here, "experiment", None) != experiment:
-        if hasattr(_here, "process"):
-            _here.process.close()
-        _here.experiment, _here.process = experiment, CellProcess(experiment)
-    outcome: CellResult | Death = _here.process.run(cell)
+def _run_on_worker(experiment: Experiment, cell: Cell) -> CellResult | Death:
+    """Run a cell in the process that belongs to this thread of a worker."""
+    if getattr(_thread, "experiment", None) != experiment:
+        if hasattr(_thread, "process"):
+            _thread.process.close()
+        _thread.experiment, _thread.process = experiment, CellProcess(experiment)
+    outcome: CellResult | Death = _thread.process.run(cell)
     return outcome

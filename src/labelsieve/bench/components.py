@@ -1,4 +1,4 @@
-"""Methods, classifiers and metrics that a configuration names: built-in ones, or user-defined by import path."""
+"""Methods, classifiers and metrics of a configuration, built-in or user-defined."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from labelsieve.metrics import Metric
 
 
 class LinearWeights(BaseEstimator):  # type: ignore[misc]
-    """Classifier that scores labels by ``X @ coef_.T`` with the weights of a selector; no intercept.
+    """Classifier that scores labels by ``X @ coef_.T`` with the weights of a selector and no intercept.
 
-    Features are scaled to [0, 1] on the training part; sparse ones are divided by their largest value. Set `coef_`,
-    restricted to the selected features, before ``fit``, which learns only the scaling.
+    Features are scaled to [0, 1] on the training rows. Sparse features are divided by their largest value. Before
+    ``fit``, set `coef_` to the weights of the selected features. ``fit`` learns only the scaling.
 
     Parameters
     ----------
     threshold : float, default=0.5
-        Labels with at least this score are predicted.
+        Minimum score of a predicted label.
 
     Examples
     --------
@@ -64,16 +64,16 @@ class LinearWeights(BaseEstimator):  # type: ignore[misc]
         self.threshold = threshold
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Learn the scaling of the training part."""
+        """Learn the scaling of the features."""
         self.scaling_ = Scaling.learn(X, "minmax")
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Score every label of every row."""
+        """Compute the score of every label for every row."""
         return np.asarray(self.scaling_.apply(X) @ self.coef_.T)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict the labels whose score reaches the threshold."""
+        """Predict the labels with a score of at least the threshold."""
         return (self.decision_function(X) >= self.threshold).astype(int)
 
 
@@ -87,21 +87,21 @@ CLASSIFIERS: dict[str, Callable[..., Any]] = {
 
 
 def use_folder(experiment: Experiment) -> None:
-    """Let user-defined modules next to the configuration be imported."""
+    """Make user-defined modules next to the configuration importable."""
     folder = experiment.folder
     if folder is not None and experiment.import_paths() and folder not in sys.path:
         sys.path.append(folder)
 
 
 def build_method(spec: MethodSpec) -> Any:
-    """Make the selector of a configuration, unfitted."""
+    """Build an unfitted selector."""
     known = [*METHODS, *UNRANKED]
     factory = METHODS.get(spec.method) or _import_class(spec.method, "methods", known)
     return _make(factory, spec.params, f"methods: {spec.name}")
 
 
 def build_classifier(spec: ClassifierSpec, conventions: Conventions) -> Any:
-    """Make the classifier of a configuration, unfitted, with the experiment's conventions."""
+    """Build an unfitted classifier that follows the conventions."""
     factory = CLASSIFIERS.get(spec.classifier) or _import_class(spec.classifier, "classifiers", CLASSIFIERS)
     params = dict(spec.params)
     if spec.classifier in ("linear-svm", "rbf-svm"):
@@ -110,23 +110,23 @@ def build_classifier(spec: ClassifierSpec, conventions: Conventions) -> Any:
 
 
 def user_metric(spec: MetricSpec) -> Metric:
-    """Make a metric of a user-defined function, which gets plain arrays of its own."""
+    """Wrap a user-defined function as a metric that gets copies as plain arrays."""
     function = _import_metric(spec)
     dtype = int if spec.needs == "predictions" else float
 
     def measure(Y_true: Matrix, outputs: Matrix) -> float:
         value = function(np.array(dense(Y_true), dtype=int), np.array(dense(outputs), dtype=dtype))
         if not isinstance(value, Real):
-            raise TypeError(f"{spec.name} must return one number, got {type(value).__name__}.")
+            raise TypeError(f"{spec.name} must return a number, got {type(value).__name__}.")
         return float(value)
 
     return Metric(measure, spec.direction, spec.needs)
 
 
 def identify(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the class of an estimator and its parameters as plain values.
+    """Describe the class and parameters of an estimator as plain values.
 
-    The parameters are those given if the estimator has no ``get_params``.
+    If the estimator has no ``get_params``, its parameters are `given`.
 
     Examples
     --------
@@ -152,24 +152,24 @@ def identify(estimator: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identify_method(spec: MethodSpec) -> dict[str, Any]:
-    """Name the class and the parameters of a method; for references that rank nothing only their name."""
+    """Describe the class and parameters of a method, or only its name if it ranks nothing."""
     return {"method": spec.method} if spec.method in UNRANKED else identify(build_method(spec), spec.params)
 
 
 def identify_metric(spec: MetricSpec) -> str | dict[str, Any]:
-    """Name what the values of a metric depend on: for a user-defined one also its source."""
+    """Describe a metric by its name and, if it is user-defined, its source."""
     if not spec.is_user_defined:
         return spec.name
     function = inspect.unwrap(_import_metric(spec))
-    # Other callables, such as partial functions, have no file.
+    # Callables such as partial functions have no source file.
     has_file = inspect.isfunction(function)
     source = _source(function if has_file else import_module(spec.metric.partition(":")[0]))
     return {"name": spec.name, "metric": spec.metric, "needs": spec.needs, **source}
 
 
 def _source(kind: Any) -> dict[str, str]:
-    """Return the checksum of the file of user-defined code: an edited method is run again."""
-    if _is_ours(kind):
+    """Return the checksum of a user-defined source file, so that edited code runs again."""
+    if _is_built_in(kind):
         return {}
     try:
         path = Path(inspect.getfile(kind))
@@ -179,36 +179,39 @@ def _source(kind: Any) -> dict[str, str]:
     return {} if is_installed else {"source": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
-def _is_ours(kind: Any) -> bool:
+def _is_built_in(kind: Any) -> bool:
     module: str = kind.__name__ if inspect.ismodule(kind) else kind.__module__
     return module.partition(".")[0] == "labelsieve"
 
 
 def copy_for_user_code(estimator: Any, data: Matrix) -> Matrix:
-    """Copy data for a user-defined estimator, which may change it in place; ours get the data itself."""
-    return data if _is_ours(type(estimator)) else deepcopy(data)
+    """Copy data for a user-defined estimator because it may change them in place."""
+    return data if _is_built_in(type(estimator)) else deepcopy(data)
 
 
 def feature_order(selector: Any, n_features: int) -> np.ndarray:
-    """Return the features of a fitted selector, best first, by the first of the usual attributes it has."""
+    """Return the features of a fitted selector, best first.
+
+    The order comes from ranking_, scores_ or feature_importances_, the first that exists.
+    """
     signs = {"ranking_": 1, "scores_": -1, "feature_importances_": -1}
     kind = type(selector).__name__
     name = next((name for name in signs if hasattr(selector, name)), None)
     if name is None:
         raise TypeError(
-            f"{kind} must have ranking_, scores_ or feature_importances_ after fit, got none of them."
+            f"{kind} must have ranking_, scores_ or feature_importances_ after fit, got none of these."
         )
     values = np.asarray(getattr(selector, name), dtype=float)
     if values.shape != (n_features,) or np.isnan(values).any():
         raise ValueError(
-            f"{name} of {kind} must have a number for each of the {n_features} features, got shape {values.shape!r} "
-            f"with {int(np.isnan(values).sum())} NaN."
+            f"{name} of {kind} must have shape ({n_features},) and no NaN, got shape {values.shape!r} with "
+            f"{int(np.isnan(values).sum())} NaN."
         )
     is_place = np.isfinite(values) & (values >= 1) & (values == np.rint(values))
     if name == "ranking_" and not is_place.all():
         raise ValueError(
-            f"ranking_ of {kind} must give the place of every feature, from 1 for the best, got {values.min():g} to "
-            f"{values.max():g}. If it lists the features, best first, use np.argsort(ranking_) + 1."
+            f"ranking_ of {kind} must have an integer rank for every feature, 1 for the best, got values from "
+            f"{values.min():g} to {values.max():g}. If it lists features, best first, use np.argsort(ranking_) + 1."
         )
     return np.argsort(signs[name] * values, kind="stable").astype(np.int32)
 
@@ -219,18 +222,18 @@ def _make(factory: Callable[..., Any], params: dict[str, Any], where: str) -> An
             return factory(**params)
         except TypeError as error:
             known = ", ".join(inspect.signature(factory).parameters)
-            raise TypeError(f"{error}; its parameters are {known}") from error
+            raise TypeError(f"{error}; the parameters are {known}") from error
 
 
 def _import_class(path: str, key: str, known: Iterable[str]) -> type:
-    """Import ``package.module:Class``; anything but a class with ``fit`` is rejected before it is called."""
+    """Import ``package.module:Class`` and check that it is a class with ``fit``."""
     if ":" not in path:
         raise RunError(
             f"{key}: expected a known name or an import path module:Class, got {path!r}; {closest(path, known)}"
         )
     found = _import(path, key)
     if not inspect.isclass(found) or not callable(getattr(found, "fit", None)):
-        raise RunError(f"{key}: expected a class with fit, got {path!r}.")
+        raise RunError(f"{key}: expected a class with a fit method, got {path!r}.")
     return found
 
 
@@ -249,7 +252,7 @@ def _import(path: str, key: str) -> Any:
 
 @contextmanager
 def _user_code(where: str) -> Iterator[None]:
-    """Turn any error of user-defined code into one `RunError`."""
+    """Convert any error in user-defined code to a `RunError`."""
     try:
         yield
     except (Exception, SystemExit) as error:

@@ -1,4 +1,4 @@
-"""The configuration of an experiment: validated TOML with an option for every open convention of the protocol."""
+"""Configuration of an experiment, read from TOML and validated."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from labelsieve.io.options import ReadOptions
 from labelsieve.methods import METHODS
 from labelsieve.metrics import METRICS, PROTOCOL_METRICS
 
-#: References that do not rank features: label frequencies, the same with every label predicted, all features.
+#: References that do not rank features: label frequencies, label frequencies with every label predicted, all features.
 NO_FEATURES, EVERY_LABEL, ALL_FEATURES = "no-features", "every-label", "all-features"
 UNRANKED = (NO_FEATURES, EVERY_LABEL, ALL_FEATURES)
-#: The classifier that scores labels by the weights of the ranking.
+#: Classifier that scores labels by the weights of the ranking method.
 OWN_WEIGHTS = "own-weights"
 RANDOM = "random-ranking"
-#: Every method of the package.
+#: Stands for every method of the package.
 EVERY = "*"
 
 Role = Literal["method", "ablation", "sweep", "reference"]
 Percent = Annotated[float, Field(gt=0, le=100)]
 Count = Annotated[int, Field(ge=1)]
-#: What NumPy and scikit-learn take.
+#: Range that NumPy and scikit-learn accept.
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Rate = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Rounding = Literal["round", "floor", "up"]
 
 
 class _Spec(BaseModel):
-    """Part of a configuration; unknown keys are errors."""
+    """Part of a configuration that rejects unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=False)
 
 
 class DatasetSpec(_Spec):
-    """A dataset: a name of the catalogue, or your files with the options of `read`."""
+    """Dataset from the catalogue or from files, with the options of `read`."""
 
     name: str = Field(min_length=1)
     path: tuple[str, ...] = ()
@@ -76,17 +76,17 @@ class DatasetSpec(_Spec):
     def _options_are_for_files(self) -> Self:
         given = self.options.given
         if not self.path and given:
-            raise ValueError(f"{', '.join(given)}: only for files; give path as well, or leave it out")
+            raise ValueError(f"{', '.join(given)}: only allowed for files; add path or remove this key")
         return self
 
     @property
     def options(self) -> ReadOptions:
-        """What `read` is told besides the path."""
+        """Options of `read`."""
         return ReadOptions(**self.model_dump(exclude={"name", "path"}))
 
 
 class NoiseSpec(_Spec):
-    """Noise model that makes candidates of true labels; ``given`` takes the candidates of the data."""
+    """Noise model that adds wrong candidates to true labels. ``given`` uses the candidates in the data."""
 
     model: Literal["flip", "relative", "count", "instance", "given"] = "flip"
     rate: Rate | None = None
@@ -95,13 +95,13 @@ class NoiseSpec(_Spec):
     def _rate_fits_model(self) -> Self:
         if self.model == "given":
             if self.rate is not None:
-                raise ValueError("rate: candidates that are given have none; leave it out")
+                raise ValueError("rate: not allowed for the model 'given'; remove it")
         elif self.rate is None:
-            raise ValueError(f"rate: needed by the model {self.model!r}; write for example rate = 0.2")
+            raise ValueError(f"rate: required by the model {self.model!r}; for example, write rate = 0.2")
         elif self.model in ("flip", "instance") and self.rate > 1:
-            raise ValueError(f"rate: a probability in [0, 1] was expected, got {self.rate:g}")
+            raise ValueError(f"rate: expected a probability in [0, 1], got {self.rate:g}")
         elif self.model == "count" and self.rate != int(self.rate):
-            raise ValueError(f"rate: a whole number of labels was expected, got {self.rate:g}")
+            raise ValueError(f"rate: expected an integer number of labels, got {self.rate:g}")
         return self
 
     @property
@@ -111,7 +111,7 @@ class NoiseSpec(_Spec):
 
 
 class MethodSpec(_Spec):
-    """A method: a slug or an import path ``package.module:Class``, with a name and parameters."""
+    """Method with a name and parameters: a slug or an import path ``package.module:Class``."""
 
     name: str = Field(min_length=1)
     method: str = Field(min_length=1)
@@ -139,14 +139,14 @@ def _short(value: Any) -> str:
 
 
 class SweepSpec(_Spec):
-    """A method at every combination of values: one parameter gives a curve, two a surface."""
+    """Method with every combination of parameter values."""
 
     method: str = Field(min_length=1)
     parameters: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(min_length=1)
     params: dict[str, Any] = {}
 
     def methods(self) -> tuple[MethodSpec, ...]:
-        """Return one method per combination."""
+        """Return one method for each combination of values."""
         entries = []
         for values in itertools.product(*self.parameters.values()):
             varied = dict(zip(self.parameters, values, strict=True))
@@ -157,7 +157,7 @@ class SweepSpec(_Spec):
 
 
 class ClassifierSpec(_Spec):
-    """A classifier: ``linear-svm``, ``rbf-svm``, ``ml-knn``, ``own-weights`` or an import path, and parameters."""
+    """Classifier with parameters: ``linear-svm``, ``rbf-svm``, ``ml-knn``, ``own-weights`` or an import path."""
 
     name: str = Field(min_length=1)
     classifier: str = Field(min_length=1)
@@ -174,13 +174,13 @@ class ClassifierSpec(_Spec):
 
 
 class MetricSpec(_Spec):
-    """A metric of the package by its name, or a user-defined one by its import path ``package.module:function``.
+    """Built-in metric, or user-defined metric with an import path ``package.module:function``.
 
     A user-defined metric is called with the true labels and the scores or predictions of a classifier, both of shape
-    (n_samples, n_labels). Reports do not import it, so the configuration says which values are better.
+    (n_samples, n_labels). Reports do not import it, so the configuration has to specify its direction.
     """
 
-    #: Part of the names of files.
+    #: Also part of file names.
     name: str = Field(pattern=r"^\w+$")
     metric: str
     direction: Literal["higher", "lower"]
@@ -196,13 +196,13 @@ class MetricSpec(_Spec):
             raise ValueError(f"expected a metric, got {value!r}; {closest(value, METRICS)}")
         if isinstance(value, str):
             example = f'{{ metric = "{value}", direction = "higher", needs = "scores" }}'
-            raise ValueError(f"a user-defined metric needs direction and needs, for example {example}")
+            raise ValueError(f"a user-defined metric must set direction and needs, for example {example}")
         if isinstance(value, dict) and isinstance(metric := value.get("metric"), str):
             if ":" not in metric:
                 raise ValueError(f"metric: expected an import path module:function, got {metric!r}")
             value = {"name": metric.partition(":")[2], **value}
             if value["name"] in METRICS:
-                raise ValueError(f"name: {value['name']!r} is a metric of the package; choose another name")
+                raise ValueError(f"name: {value['name']!r} is a built-in metric; choose another name")
         return value
 
     @model_serializer(mode="wrap")
@@ -211,12 +211,12 @@ class MetricSpec(_Spec):
 
     @property
     def is_user_defined(self) -> bool:
-        """Whether the metric is imported from outside the package."""
+        """Return True if the metric is not built in."""
         return ":" in self.metric
 
 
 class Sizes(_Spec):
-    """Sizes of feature subsets: percentages, and for some datasets numbers instead."""
+    """Sizes of feature subsets: percentages, or numbers of features for some datasets."""
 
     percent: tuple[Percent, ...] = (5, 10, 20)
     counts: dict[str, tuple[Count, ...]] = {}
@@ -231,9 +231,9 @@ class Sizes(_Spec):
 
 
 class Conventions(_Spec):
-    """Choices that papers leave open; the defaults are the protocol's.
+    """Choices that papers leave open, with the defaults of the protocol.
 
-    `noise`, `classifiers` and `rounding` replace those of the experiment.
+    If given, `noise`, `classifiers` and `rounding` replace those of the experiment.
     """
 
     name: str = Field(min_length=1)
@@ -265,13 +265,13 @@ class Conventions(_Spec):
         return {"name": ", ".join(choices) or "defaults", **value}
 
     def choices(self) -> dict[str, Any]:
-        """Return the choices that judgements depend on, without defaults."""
+        """Return the choices that affect judgements, without defaults."""
         elsewhere = {"name", "folds", "noise", "classifiers", "rounding"}
         return self.model_dump(exclude=elsewhere, exclude_defaults=True)
 
 
 class Judge(NamedTuple):
-    """A classifier under one set of conventions."""
+    """Classifier with one set of conventions."""
 
     name: str
     classifier: ClassifierSpec
@@ -279,16 +279,16 @@ class Judge(NamedTuple):
 
 
 class Limits(_Spec):
-    """Limits of one cell; a cell that exceeds them is recorded as failed. None is no limit."""
+    """Time and memory limits of a cell, None for unlimited. A cell that exceeds them fails."""
 
     seconds: Annotated[float, Field(gt=0)] | None = None
     memory_mib: Annotated[float, Field(gt=0)] | None = None
 
 
 class Experiment(_Spec):
-    """Everything that determines the results of an experiment."""
+    """Configuration of an experiment."""
 
-    #: Of the run folder, too.
+    #: Also the name of the run folder.
     name: str
     title: str = ""
     seeds: tuple[Seed, ...] = Field((0,), min_length=1)
@@ -307,19 +307,19 @@ class Experiment(_Spec):
     metrics: tuple[MetricSpec, ...] = Field(
         tuple(MetricSpec.model_validate(name) for name in PROTOCOL_METRICS), min_length=1
     )
-    #: One table, or several to compare.
+    #: One or several sets of conventions to compare.
     conventions: tuple[Conventions, ...] = Field((Conventions(name="defaults"),), min_length=1)
-    #: Whether weights are stored, so that rankings can be judged by them later.
+    #: Stored weights allow judging a ranking by own-weights later.
     store_weights: bool = True
     limits: Limits = Limits()
     control: str = ""
-    #: Folder of the configuration file, for relative paths and user-defined modules.
+    #: Folder of the configuration file, the base of relative paths and user-defined modules.
     folder: str | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _expand_every_method(cls, given: Any) -> Any:
-        """Replace ``"*"`` by every method of the package that is not named."""
+        """Replace ``"*"`` by all methods of the package that are not listed."""
         if not isinstance(given, dict):
             return given
         lists = (given.get(key) for key in ("methods", "references"))
@@ -342,7 +342,7 @@ class Experiment(_Spec):
     @classmethod
     def _names_a_folder(cls, value: str) -> str:
         if re.fullmatch(r"[\w.-]+", value) is None or not value.strip("."):
-            raise ValueError(f"expected letters, digits, '_', '-' and dots between them, got {value!r}")
+            raise ValueError(f"expected only letters, digits, '_', '-' and '.', got {value!r}")
         return value
 
     @model_validator(mode="after")
@@ -362,19 +362,19 @@ class Experiment(_Spec):
         ):
             twice = next((name for name in given if given.count(name) > 1), None)
             if twice is not None:
-                raise ValueError(f"{what}: duplicate {twice!r}; give every entry its own name")
+                raise ValueError(f"{what}: duplicate {twice!r}; use a unique name for each entry")
         unknown = set(self.sizes.counts) - {dataset.name for dataset in self.datasets}
         if unknown:
             raise ValueError(f"sizes.counts: {min(unknown)!r} is not one of the datasets")
         if len(self.ablation) == 1:
-            raise ValueError("ablation: expected two variants or more, the full one first, got one")
+            raise ValueError("ablation: expected at least 2 variants, the full one first, got 1")
         compared = [method.name for method in self.methods or self.ablation]
         if self.control and self.control not in compared:
             raise ValueError(f"control: expected one of the methods, got {self.control!r}")
         return self
 
     def all_methods(self) -> tuple[MethodSpec, ...]:
-        """Return methods, variants, sweeps and references, in the order of tables."""
+        """Return methods, variants, sweeps and references in table order."""
         return (
             *self.methods,
             *(method.model_copy(update={"role": "ablation"}) for method in self.ablation),
@@ -383,7 +383,7 @@ class Experiment(_Spec):
         )
 
     def judges(self) -> tuple[Judge, ...]:
-        """Return every classifier under every set of conventions, in the order of tables."""
+        """Return all classifiers with all sets of conventions in table order."""
         found = []
         for conventions in self.conventions:
             classifiers = conventions.classifiers or self.classifiers
@@ -394,18 +394,18 @@ class Experiment(_Spec):
         return tuple(found)
 
     def noises(self) -> tuple[NoiseSpec, ...]:
-        """Return every noise of all conventions."""
+        """Return the noise models of all conventions."""
         own = (noise for conventions in self.conventions for noise in conventions.noise or ())
         return tuple(dict.fromkeys((*self.noise, *own)))
 
     @property
     def metric_names(self) -> tuple[str, ...]:
-        """The metrics, in the order of tables."""
+        """Names of the metrics in table order."""
         return tuple(metric.name for metric in self.metrics)
 
     @property
     def directions(self) -> dict[str, Literal["higher", "lower"]]:
-        """Metric -> which values are better."""
+        """Direction of better values by metric."""
         return {metric.name: metric.direction for metric in self.metrics}
 
     def import_paths(self) -> tuple[str, ...]:
@@ -418,7 +418,7 @@ class Experiment(_Spec):
         return tuple(dict.fromkeys(name for name in named if ":" in name))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, as they are stored."""
+        """Return the configuration as plain values."""
         return self.model_dump(mode="json")
 
 
@@ -428,7 +428,7 @@ PROFILES: dict[str, Any] = {item.name.removesuffix(".toml"): item for item in _P
 
 
 def load_experiment(source: str | Path) -> Experiment:
-    """Read a configuration: the name of a built-in profile, or a TOML file."""
+    """Load a built-in profile or a TOML file."""
     path = Path(source)
     if str(source) in PROFILES:
         return parse_experiment(PROFILES[str(source)].read_text("utf-8"), name=str(source))
@@ -439,16 +439,18 @@ def load_experiment(source: str | Path) -> Experiment:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: cannot be read ({error}); expected a TOML file in UTF-8.") from None
+        raise RunError(f"{path}: expected a TOML file in UTF-8, got an error ({error}).") from None
     return parse_experiment(text, name=path.stem, folder=path.resolve().parent, shown=str(path))
 
 
 def restrict(experiment: Experiment, datasets: Sequence[str]) -> Experiment:
-    """Keep some of the datasets of an experiment; its cells are those of the whole."""
+    """Restrict an experiment to some datasets, keeping the keys of its cells."""
     known = [dataset.name for dataset in experiment.datasets]
     for name in datasets:
         if name not in known:
-            raise RunError(f"expected a dataset of {experiment.name}, got {name!r}; {closest(name, known)}")
+            raise RunError(
+                f"--datasets: expected a dataset of {experiment.name}, got {name!r}; {closest(name, known)}"
+            )
     kept = tuple(spec for spec in experiment.datasets if spec.name in datasets)
     counts = {name: sizes for name, sizes in experiment.sizes.counts.items() if name in datasets}
     sizes = experiment.sizes.model_copy(update={"counts": counts})
@@ -458,7 +460,7 @@ def restrict(experiment: Experiment, datasets: Sequence[str]) -> Experiment:
 def parse_experiment(
     text: str, *, name: str, folder: Path | None = None, shown: str | None = None
 ) -> Experiment:
-    """Validate the text of a configuration; `shown` names it in errors."""
+    """Parse and validate a configuration, named `shown` in errors."""
     shown = shown or name
     try:
         content = tomllib.loads(text)
@@ -470,7 +472,7 @@ def parse_experiment(
 
 
 def build_experiment(given: dict[str, Any], shown: str) -> Experiment:
-    """Turn plain values into an experiment; raises an error that names the invalid key."""
+    """Build an experiment from plain values, or raise an error with the invalid key."""
     try:
         return Experiment.model_validate(given)
     except ValidationError as error:
@@ -478,7 +480,7 @@ def build_experiment(given: dict[str, Any], shown: str) -> Experiment:
 
 
 def _first_problem(error: ValidationError) -> str:
-    """Describe the first problem, unknown keys before all others: a misspelt key is why one is missing."""
+    """Describe the first problem, with unknown keys before missing ones because a typo causes both."""
     first = min(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     key = ".".join(str(part) for part in first["loc"])
     more = error.error_count() - 1

@@ -1,4 +1,4 @@
-"""The data of a cell: load it, split it into folds and add candidates."""
+"""Load datasets, split them into folds and add candidate labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from labelsieve.io.reading import read_files
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """Facts of a dataset that an experiment records."""
+    """Properties of a dataset that are stored with the results."""
 
     name: str
     n_samples: int
@@ -36,49 +36,49 @@ class DatasetFacts:
 
 @dataclass(frozen=True)
 class Fold:
-    """Training and test part of the data."""
+    """Training and test rows of a fold."""
 
     X_train: Matrix
-    #: Candidates of the training part, which is all that a method sees.
+    #: Candidates of the training rows, the only labels that a method sees.
     Y_train: Matrix
-    #: True labels of the training part.
+    #: True labels of the training rows.
     Y_clean: Matrix
     X_test: Matrix
-    #: True labels of the test part.
+    #: True labels of the test rows.
     Y_test: Matrix
-    #: Candidates of the test part.
+    #: Candidates of the test rows.
     Y_noisy: Matrix
 
 
 def derive_seed(seed: int, purpose: str, *parts: str | int) -> int:
-    """Derive a seed for a purpose; the order of the work and other methods do not change it."""
+    """Derive a seed that does not depend on other methods or the order of the cells."""
     text = json.dumps([seed, purpose, *parts])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "little")
 
 
 def load_dataset(spec: DatasetSpec, folder: str | None) -> Dataset:
-    """Load the dataset of a configuration; its files are relative to the folder."""
+    """Load a dataset, with file paths relative to the folder."""
     if not spec.path:
         dataset = load(spec.name)
     else:
         base = Path(folder or ".")
-        # `os.path.isfile` says no to a list of names that is too long to be a path.
-        beside: dict[str, Any] = {
+        # Unlike `Path.is_file`, `os.path.isfile` accepts a list of names that is too long for a path.
+        label_files: dict[str, Any] = {
             option: base / given
             for option in ("labels", "candidates")
             if isinstance(given := getattr(spec, option), str) and os.path.isfile(base / given)
         }
-        dataset = read_files([base / part for part in spec.path], replace(spec.options, **beside))
+        dataset = read_files([base / part for part in spec.path], replace(spec.options, **label_files))
     if dataset.Y is None:
         raise RunError(
-            f"{spec.name}: expected true labels to judge the methods, got only candidates; rank the features with: "
-            "labelsieve select"
+            f"{spec.name}: expected true labels to judge the methods, got only candidates. To rank features without "
+            "true labels, use: labelsieve select"
         )
     return dataset
 
 
 def describe(spec: DatasetSpec, dataset: Dataset, experiment: Experiment) -> DatasetFacts:
-    """Collect the facts of a dataset; the checksum covers every number in it."""
+    """Collect the properties of a dataset, including a checksum of all values."""
     assert dataset.Y is not None
     return DatasetFacts(
         name=spec.name,
@@ -105,11 +105,11 @@ def _checksum(dataset: Dataset) -> str:
 
 
 @lru_cache(maxsize=2)
-def _planned_dataset(spec: DatasetSpec, folder: str | None, checksum: str | None) -> Dataset:
-    """Load a dataset and check that it did not change since the plan; the last two stay in memory."""
+def _load_unchanged(spec: DatasetSpec, folder: str | None, checksum: str | None) -> Dataset:
+    """Load a dataset and check that it is the planned one. The last two are cached."""
     dataset = load_dataset(spec, folder)
     if checksum is not None and _checksum(dataset) != checksum:
-        raise RunError(f"{spec.name}: the data changed since the experiment was planned; run it again.")
+        raise RunError(f"{spec.name}: the data changed while the experiment was running. Run it again.")
     return dataset
 
 
@@ -117,7 +117,7 @@ def _planned_dataset(spec: DatasetSpec, folder: str | None, checksum: str | None
 def _folds(
     spec: DatasetSpec, folder: str | None, checksum: str | None, n_folds: int, scheme: str, seed: int
 ) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    dataset = _planned_dataset(spec, folder, checksum)
+    dataset = _load_unchanged(spec, folder, checksum)
     random_state = derive_seed(seed, "folds", spec.name)
 
     if scheme == "consecutive":
@@ -141,28 +141,28 @@ def split_fold(
     checksum: str | None = None,
     split: str = "shuffled",
 ) -> Fold:
-    """Make one fold, the same for every method.
+    """Return a fold, which is the same for every method.
 
-    `checksum` is that of the planned data, `split` the convention for folds.
+    `checksum` is that of the planned data. `split` is the convention for folds.
     """
     source = (spec, experiment.folder, checksum)
-    dataset = _planned_dataset(*source)
+    dataset = _load_unchanged(*source)
     train, test = _folds(*source, experiment.folds, split, seed)[fold]
     Y = dataset.Y
     assert Y is not None
     return Fold(
         X_train=dataset.X[train],
-        Y_train=_candidates(dataset, train, noise, derive_seed(seed, "noise", spec.name, fold)),
+        Y_train=_make_candidates(dataset, train, noise, derive_seed(seed, "noise", spec.name, fold)),
         Y_clean=Y[train],
         X_test=dataset.X[test],
         Y_test=Y[test],
-        Y_noisy=_candidates(dataset, test, noise, derive_seed(seed, "test noise", spec.name, fold)),
+        Y_noisy=_make_candidates(dataset, test, noise, derive_seed(seed, "test noise", spec.name, fold)),
     )
 
 
-def _candidates(dataset: Dataset, rows: np.ndarray, noise: NoiseSpec, seed: int) -> Matrix:
+def _make_candidates(dataset: Dataset, rows: np.ndarray, noise: NoiseSpec, seed: int) -> Matrix:
     if noise.model == "given":
-        assert dataset.Y_candidates is not None  # the runner checked that
+        assert dataset.Y_candidates is not None  # checked by the runner
         given: Matrix = dataset.Y_candidates[rows]
         return given
     assert dataset.Y is not None

@@ -1,4 +1,4 @@
-"""Measure how much each open convention of the protocol changes each metric, for one dataset and method."""
+"""Measure the effect of each protocol convention on the metrics for one dataset and method."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from labelsieve.bench.results import Results, read_results
 from labelsieve.bench.runner import Observer, run
 from labelsieve.metrics import METRICS
 
-#: The conventions that all others are compared with.
+#: Name of the conventions that alternatives are compared with.
 DEFAULTS = "protocol defaults"
-#: A difference stands out if it is larger than this many standard errors.
+#: Larger differences, in standard errors, stand out.
 _STANDARD_ERRORS = 2
 
 
 class Effect(NamedTuple):
-    """Effect of a choice on a metric; the standard error is that of the mean difference over the folds."""
+    """Effect of an alternative on a metric, with the standard error of the mean difference over folds."""
 
     value: float
     difference: float
@@ -35,32 +35,32 @@ class Effect(NamedTuple):
 
     @property
     def is_none(self) -> bool:
-        """Whether the values are the same in every fold."""
+        """Return True if the values are equal in all folds."""
         return self.difference == 0 and self.standard_error == 0
 
     @property
     def stands_out(self) -> bool:
-        """Whether the difference is larger than two standard errors."""
+        """Return True if the difference is larger than two standard errors."""
         return abs(self.difference) > _STANDARD_ERRORS * self.standard_error
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One convention decided differently, and the effects of that."""
+    """Alternative for a convention and its effects."""
 
     convention: str
     choice: str
-    #: The entry of ``conventions`` in a configuration.
+    #: Entry of ``conventions`` in a configuration.
     changes: Mapping[str, Any]
-    #: The finding it is compared with; empty for the defaults.
+    #: Name of the finding to compare with, empty for the defaults.
     reference: str = ""
-    #: What the choice means, or why it could not be made.
+    #: Explanation of the alternative, or the reason why it failed.
     note: str = ""
-    #: Why the choice cannot be made for this data; empty if it can.
+    #: Reason why the alternative does not apply to these data, empty if it does.
     obstacle: str = ""
-    #: Metric -> mean over the sizes, an entry per fold; empty if the choice could not be made.
+    #: Metric -> mean over the sizes for each fold; empty if not applicable.
     values: dict[str, np.ndarray] = field(default_factory=dict)
-    #: Metric -> effect; empty if the choice could not be made.
+    #: Metric -> effect; empty if not applicable.
     effects: dict[str, Effect] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -68,25 +68,25 @@ class Finding:
 
     @property
     def setting(self) -> str:
-        """The change as TOML."""
-        places = {"noise": "noise", "classifiers": "classifiers", "rounding": "sizes.rounding"}
+        """Setting for a configuration file, as TOML."""
+        keys = {"noise": "noise", "classifiers": "classifiers", "rounding": "sizes.rounding"}
         return "\n".join(
-            f"{places.get(key, f'conventions.{key}')} = {_toml(value)}" for key, value in self.changes.items()
+            f"{keys.get(key, f'conventions.{key}')} = {_toml(value)}" for key, value in self.changes.items()
         )
 
     @property
     def paired(self) -> bool:
-        """Whether both sides of the comparison have the same folds."""
+        """Return True if both sides of the comparison have the same folds."""
         return self.convention != "folds"
 
     @property
     def changes_something(self) -> bool:
-        """Whether any metric has another value."""
+        """Return True if the value of any metric differs."""
         return not all(effect.is_none for effect in self.effects.values())
 
     @property
     def outstanding(self) -> dict[str, float]:
-        """Metric -> absolute difference, if it stands out and is not only another unit."""
+        """Absolute differences that stand out, by metric, except for mere changes of unit."""
         return {
             metric: abs(effect.difference)
             for metric, effect in self.effects.items()
@@ -94,7 +94,7 @@ class Finding:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the finding as plain values."""
         return {
             "convention": self.convention,
             "choice": self.choice,
@@ -112,16 +112,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Effects of every open convention for one dataset and method."""
+    """Effects of all conventions for one dataset and method."""
 
     facts: DatasetFacts
-    #: The experiment whose first conventions are the defaults.
+    #: Experiment whose first set of conventions is the default.
     experiment: Experiment
     #: Pairs of configured size and number of features.
     sizes: tuple[tuple[float, int], ...]
-    #: Metric -> mean over the sizes with the defaults, an entry per fold.
+    #: Metric -> mean over the sizes for each fold, with the defaults.
     values: dict[str, np.ndarray]
-    #: One per alternative, in the order of the protocol.
+    #: One finding per alternative, in protocol order.
     findings: tuple[Finding, ...]
     #: Warnings of the method and the classifiers.
     warnings: tuple[str, ...]
@@ -132,7 +132,7 @@ class Diagnosis:
         return self.experiment.methods[0].name
 
     def largest(self, n: int) -> list[tuple[Finding, str]]:
-        """Return the findings with the largest differences that stand out, each with its strongest metric."""
+        """Return the findings with the largest effects, each with the metric it affects most."""
         found = [finding for finding in self.findings if finding.outstanding]
         found.sort(key=lambda finding: -max(finding.outstanding.values()))
         return [
@@ -140,7 +140,7 @@ class Diagnosis:
         ]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the diagnosis as plain values."""
         return {
             "dataset": asdict(self.facts),
             "method": self.method,
@@ -170,12 +170,12 @@ def diagnose(
     out: Path | None = None,
     observer: Observer | None = None,
 ) -> Diagnosis:
-    """Measure the effect of every open convention of the protocol on every metric.
+    """Measure the effect of each protocol convention on each metric.
 
-    This is an ordinary experiment whose conventions are the alternatives, so features are ranked again only if a
-    convention changes what the method sees.
-    The dataset is a name of the catalogue, ``"digits"``, ``"planted"``, or files. Sizes are percentages, or `counts` of
-    features. `folder` is that of relative paths and user-defined modules. `out` keeps the run, to resume and report it.
+    This runs an experiment with one set of conventions per alternative. Features are ranked again only if a convention
+    changes the training data. The dataset is a catalogue name, ``"digits"``, ``"planted"``, or files. Sizes are
+    percentages or `counts` of features. Relative paths and user-defined modules are searched in `folder`. The run is
+    stored in `out` if given, for resuming and reporting.
 
     Examples
     --------
@@ -185,7 +185,7 @@ def diagnose(
     """
     spec = DatasetSpec(name=dataset) if isinstance(dataset, str) else dataset
     if method in UNRANKED:
-        raise RunError(f"expected a method that ranks features, got {method!r}; see: labelsieve methods.")
+        raise RunError(f"expected a method that ranks features, got {method!r}. See: labelsieve methods")
     settings: dict[str, Any] = {
         "name": "doctor",
         "title": f"Open conventions on {spec.name}",
@@ -224,26 +224,26 @@ def diagnose(
         experiment,
         subset_sizes(baseline, facts),
         _values(results, DEFAULTS),
-        tuple(_measured(one, results) for one in alternatives),
+        tuple(_with_effects(one, results) for one in alternatives),
         tuple(dict.fromkeys(note for part in notes for note in part)),
     )
 
 
 def _problem(results: Results, judge: str) -> str:
-    """Return the first error under a choice, or nothing."""
+    """Return the first error with a set of conventions, or an empty string."""
     found = results.judgements
     return next(iter(found.loc[found["classifier"] == judge, "error"].dropna()), "")
 
 
 def _values(results: Results, judge: str) -> dict[str, np.ndarray]:
-    """Return the mean over the sizes and draws under a choice, by metric, an entry per fold."""
+    """Average over sizes and draws with a set of conventions, by metric and fold."""
     scores = results.scores[results.scores["classifier"] == judge].join(results.cells["fold"], on="cell")
     means = scores.groupby(["metric", "fold"])["value"].agg(lambda values: values.to_numpy().mean())
     return {metric: means[metric].to_numpy() for metric in results.experiment.metric_names}
 
 
-def _measured(finding: Finding, results: Results) -> Finding:
-    """Compare a choice with the defaults, or with its reference."""
+def _with_effects(finding: Finding, results: Results) -> Finding:
+    """Compare an alternative with the defaults or with its reference."""
     if finding.obstacle:
         return replace(finding, note=finding.obstacle)
     name, other = str(finding), finding.reference or DEFAULTS
@@ -256,29 +256,29 @@ def _measured(finding: Finding, results: Results) -> Finding:
 
 
 def _compare(values: np.ndarray, reference: np.ndarray, paired: bool) -> Effect:
-    spreading = [values - reference] if paired else [values, reference]
-    variance = sum(np.var(part, ddof=1) for part in spreading) / len(values)
+    samples = [values - reference] if paired else [values, reference]
+    variance = sum(np.var(sample, ddof=1) for sample in samples) / len(values)
     return Effect(float(values.mean()), float(values.mean() - reference.mean()), float(np.sqrt(variance)))
 
 
 def list_alternatives(
     facts: DatasetFacts, rate: float, *, has_candidates: bool, has_weights: bool, in_numbers: bool
 ) -> list[Finding]:
-    """List every alternative that the protocol names, whether or not it applies.
+    """List all alternatives of the protocol, applicable or not.
 
-    Noise gives nearly every label both classes and makes classifiers predict it somewhere. One-class labels and
-    undefined F1 therefore matter with clean training labels, so both are compared there too.
+    With noise, nearly every label has both classes and is predicted for some row. One-class labels and undefined F1
+    matter more with clean training labels, so they are also compared there.
     """
-    # As many labels as flipping adds to a row on average.
+    # The average number of labels that flipping adds to a row.
     count = max(1, round(rate * (facts.n_labels - facts.cardinality)))
     clean, hard = {"train_labels": "clean"}, {"ranking_scores": "hard"}
     with_clean, with_hard = "training labels, clean", "ranking scores, hard"
-    added = "as many as the default adds on average, rounded"
-    no_candidates = "" if has_candidates else "the data has no candidates of its own"
+    added = "the rounded average number that the default adds"
+    no_candidates = "" if has_candidates else "the dataset has no candidate labels"
     no_weights = "" if has_weights else "the method has no weights for features in [0, 1]"
     not_rounded = "sizes are numbers of features" if in_numbers else ""
-    unit = "another unit: labels from 1 on, not a share"
-    unpaired = "other folds, so the comparison is not paired"
+    unit = "a different unit: a number of labels starting at 1, not a fraction"
+    unpaired = "the folds differ, so the comparison is not paired"
     return [
         Finding("noise model", f"relative {rate:g}", {"noise": [{"model": "relative", "rate": rate}]}),
         Finding("noise model", f"count {count}", {"noise": [{"model": "count", "rate": count}]}, note=added),

@@ -1,4 +1,4 @@
-"""Export the numbers of a run in long form: one row for every judged size and metric."""
+"""Export the results of a run to a table with one row per size and metric."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLUMNS = [
     *("conventions", "size", "size_unit", "n_features", "metric", "direction", "value", "fit_seconds"),
     *("peak_mib", "n_iter", "converged"),
 ]
-# Types of the columns that may have gaps.
+# Types of the columns that may have missing values.
 _TYPES = {
     **dict.fromkeys(["noise_rate", "fit_seconds", "peak_mib"], float),
     **{"n_iter": "Int64", "converged": "boolean"},
@@ -26,10 +26,10 @@ FORMATS = ("csv", "parquet")
 
 
 def export(results: Results, path: Path, form: str) -> int:
-    """Write the numbers of a run to a file in one of the `FORMATS`, whole or not at all; returns the number of rows."""
+    """Write the results of a run atomically in one of the `FORMATS` and return the number of rows."""
     frame = long_frame(results)
     if frame.empty:
-        raise RunError(f"{results.experiment.name}: no cell is finished; run the experiment first.")
+        raise RunError(f"{results.experiment.name}: no cells are finished. Run the experiment first.")
     try:
         with replacing(path) as stream:
             if form == "csv":
@@ -37,21 +37,23 @@ def export(results: Results, path: Path, form: str) -> int:
             else:
                 frame.to_parquet(stream, engine="pyarrow", index=False)
     except ImportError:
-        raise RunError("Parquet needs pyarrow: pip install 'labelsieve[files]', or write --to csv.") from None
+        raise RunError(
+            "Parquet needs pyarrow. Install it: pip install 'labelsieve[files]', or use --to csv."
+        ) from None
     return len(frame)
 
 
 def long_frame(results: Results) -> pd.DataFrame:
-    """Return a frame with `COLUMNS`, cell by cell in the order of the plan."""
+    """Return the results as a dataframe with `COLUMNS`, in the order of the plan."""
     judges = {judge.name: judge for judge in results.experiment.judges()}
     params = results.cells["params"].map(lambda values: json.dumps(values, sort_keys=True))
     frame = results.scores.sort_values("cell", kind="stable").join(
         results.cells.assign(params=params), on="cell"
     )
-    named = frame["classifier"]
+    judged_by = frame["classifier"]
     frame = frame.assign(
-        classifier=named.map({name: judge.classifier.name for name, judge in judges.items()}),
-        conventions=named.map({name: judge.conventions.name for name, judge in judges.items()}),
+        classifier=judged_by.map({name: judge.classifier.name for name, judge in judges.items()}),
+        conventions=judged_by.map({name: judge.conventions.name for name, judge in judges.items()}),
         size_unit=frame["dataset"].map({name: facts.size_unit for name, facts in results.datasets.items()}),
         direction=frame["metric"].map(results.experiment.directions),
     )

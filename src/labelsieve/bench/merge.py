@@ -1,4 +1,4 @@
-"""Merge runs that are parts of one experiment: other datasets, seeds, noises or methods of it."""
+"""Merge runs that are parts of one experiment, such as different datasets, seeds or methods."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from labelsieve.bench.plan import Planned
 from labelsieve.bench.runner import environment
 from labelsieve.bench.store import FILE_NAME, Contents, Store
 
-#: Keys in which parts may differ; their entries are put together.
+#: Keys that may differ between parts. Their entries are combined.
 AXES = ("datasets", "seeds", "noise", "methods", "ablation", "sweeps", "references")
-#: Keys that change no result; those of the first part are kept.
-_FREE = ("name", "title", "folder", "limits", "store_weights", "control")
+#: Keys that do not affect results. Those of the first part are kept.
+_IGNORED_KEYS = ("name", "title", "folder", "limits", "store_weights", "control")
 
 
 def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> dict[str, int]:
-    """Write the cells of several results files into a new one, whole or not at all.
+    """Merge several results files atomically into a new one.
 
-    A cell that several of them have is that of the first in which it did not fail. An experiment that has all the parts
+    If several files have the same cell, the first one that did not fail is kept. An experiment that covers all parts
     can continue in the new run folder.
 
-    Returns the numbers of ``rankings`` and ``judgements`` in the new file; of judgements that are ``planned``, ``done``
-    and ``failed``; and of ``damaged`` rows, which are left out.
+    Returns the numbers of ``rankings`` and ``judgements`` in the new file, of ``planned``, ``done`` and ``failed``
+    judgements, and of ``damaged`` rows, which are left out.
     """
     path = folder / FILE_NAME
     if path.exists():
-        raise RunError(f"{path}: exists already; choose another folder with --out.")
+        raise RunError(f"{path} already exists. Choose another folder with --out.")
     with ExitStack() as stack:
         stores = [stack.enter_context(Store(source)) for source in sources]
         parts = [(str(store.path.parent), store.read_run()) for store in stores]
         experiment = common_experiment(
             [(name, build_experiment(part.configuration, name).as_dict()) for name, part in parts]
         )
-        datasets = _Once("has other data, or other sizes; run one of them again.")
+        datasets = _Consistent("dataset {!r} has different data or sizes. Run one of them again.")
         for name, part in parts:
             for dataset, facts in part.datasets.items():
                 datasets.add(name, dataset, facts)
@@ -56,7 +56,7 @@ def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> dict[s
             folder.mkdir(parents=True, exist_ok=True)
             temporary = Path(stack.enter_context(TemporaryDirectory(dir=folder, prefix=".merge-")), FILE_NAME)
         except OSError as error:
-            raise RunError(f"{folder}: cannot be written ({error}); choose another folder.") from None
+            raise RunError(f"cannot write to {folder} ({error}). Choose another folder with --out.") from None
         with Store(temporary, writer=True) as store:
             store.copy(rows, replace=False)
             for source, (_, part) in zip(stores, parts, strict=True):
@@ -76,22 +76,22 @@ def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> dict[s
 def common_experiment(
     parts: Sequence[tuple[str, Mapping[str, Any]]], axes: Sequence[str] = AXES
 ) -> Experiment:
-    """Return the experiment that all runs are parts of, given their names and whole configurations.
+    """Combine the configurations of several runs, given with their names.
 
-    Raises an error if they differ in anything but `axes`, or use one name for two things.
+    Raises an error if they differ in keys other than `axes`, or if entries with the same name differ.
     """
     (first_name, first), *others = parts
     for name, configuration in others:
-        own = _alike(configuration, axes)
-        differing = [key for key, value in _alike(first, axes).items() if value != own[key]]
+        shared = _shared_settings(configuration, axes)
+        differing = [key for key, value in _shared_settings(first, axes).items() if value != shared[key]]
         if differing:
             raise RunError(
-                f"{first_name} and {name} are not parts of one experiment: {', '.join(differing)} differ; parts may "
-                f"differ in {', '.join(axes)} only."
+                f"{first_name} and {name} are not parts of one experiment because {', '.join(differing)} differ. "
+                f"Parts may only differ in {', '.join(axes)}."
             )
     merged: dict[str, Any] = {}
     for key in axes:
-        entries = _Once(f"of {key} is not the same; rename one.")
+        entries = _Consistent(f"entry {{!r}} of {key} differs. Rename one of them.")
         for part, configuration in parts:
             for entry in configuration[key]:
                 name = entry["name"] if isinstance(entry, dict) and "name" in entry else json.dumps(entry)
@@ -105,28 +105,28 @@ def common_experiment(
     return build_experiment(given, " and ".join(name for name, _ in parts))
 
 
-def _alike(configuration: Mapping[str, Any], axes: Sequence[str]) -> dict[str, Any]:
-    """Select what must be the same in all parts; numbers of features belong to datasets."""
-    kept = {key: value for key, value in configuration.items() if key not in (*axes, *_FREE)}
+def _shared_settings(configuration: Mapping[str, Any], axes: Sequence[str]) -> dict[str, Any]:
+    """Select the settings that must be equal in all parts, without numbers of features by dataset."""
+    kept = {key: value for key, value in configuration.items() if key not in (*axes, *_IGNORED_KEYS)}
     return {**kept, "sizes": {**kept["sizes"], "counts": {}}}
 
 
-class _Once(dict[Any, Any]):
-    """Values of all parts by name; a name with two values raises an error that ends with `what`."""
+class _Consistent(dict[Any, Any]):
+    """Values of all parts by name that must agree. `problem` is the error message with a placeholder for the name."""
 
-    def __init__(self, what: str) -> None:
-        self._what = what
+    def __init__(self, problem: str) -> None:
+        self._problem = problem
         self._parts: dict[Any, str] = {}
 
     def add(self, part: str, name: Any, value: Any) -> None:
         other = self._parts.setdefault(name, part)
         if self.setdefault(name, value) != value:
-            raise RunError(f"{other} and {part} contradict each other: {name!r} {self._what}")
+            raise RunError(f"{other} and {part} contradict each other: {self._problem.format(name)}")
 
 
 def _plan(parts: Sequence[tuple[str, Contents]]) -> list[Planned]:
-    """List what any part planned, each once."""
-    places = _Once("is not the same; its code or defaults changed.")
+    """Combine the plans of all parts."""
+    places = _Consistent("{!r} differs because its code or defaults changed. Run one of them again.")
     for part, contents in parts:
         keys: dict[str, set[tuple[str, str]]] = {}
         for row in contents.plan:

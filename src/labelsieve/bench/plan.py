@@ -1,7 +1,7 @@
-"""Plan the cells of an experiment: rankings and judgements, each with a key for everything its result depends on.
+"""Plan the rankings and judgements of an experiment.
 
-A ranking is a method fitted to one fold. A judgement is a classifier with its best features under one set of
-conventions. Both have keys, so that a ranking serves every later judgement.
+A ranking is the result of a method fitted to one fold. A judgement evaluates the best features with one classifier and
+one set of conventions. Their keys cover everything that the results depend on. Later judgements reuse rankings.
 """
 
 from __future__ import annotations
@@ -39,39 +39,39 @@ from labelsieve.bench.config import (
 )
 from labelsieve.bench.data import DatasetFacts
 
-# Increased if the meaning of a cell changes although its configuration does not.
+# Increase this if the meaning of a cell changes but its configuration does not.
 _SCHEME = 2
-# Parameter for the number of features.
-_NUMBER = "n_features_to_select"
+# Parameter of methods that sets the number of features.
+_SIZE_PARAMETER = "n_features_to_select"
 
 #: Configured size -> number of features.
 Sizes = tuple[tuple[float, int], ...]
 
 
 class Ranked(NamedTuple):
-    """A ranking as far as judging needs it; empty for references that rank nothing."""
+    """Ranking of the features, empty for references that rank nothing."""
 
     #: Features, best first.
     order: np.ndarray | None = None
-    #: Of shape (n_labels, n_features), if they score labels.
+    #: Weights of shape (n_labels, n_features), if they can score labels.
     weights: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A planned judgement of a ranking."""
+    """Planned judgement of a ranking."""
 
     key: str
     judge: Judge
     #: Empty for references that rank nothing.
     sizes: Sizes
-    #: Why the judgement cannot be made; empty if it can.
+    #: Reason why the judgement cannot be made, empty if it can.
     obstacle: str = ""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One ranking of the features of one fold, with its judgements."""
+    """Ranking of the features of one fold, with its judgements."""
 
     key: str
     dataset: DatasetSpec
@@ -84,20 +84,20 @@ class Cell:
     draw: int
     #: Checksum of the data.
     checksum: str
-    #: The number of features, if the ranking depends on it.
+    #: Number of features, if the ranking depends on it.
     n_selected: int | None
     judgements: tuple[Judgement, ...]
-    #: The ranking, if it is stored already.
+    #: Stored ranking, if it is already computed.
     ranked: Ranked | None = None
 
     @property
     def must_rank(self) -> bool:
-        """Whether the features are still to be ranked."""
+        """Return True if the features have to be ranked."""
         return self.ranked is None and self.method.method not in UNRANKED
 
     @property
     def uses_weights(self) -> bool:
-        """Whether a judgement needs the weights of the ranking."""
+        """Return True if a judgement needs the weights of the ranking."""
         return any(part.judge.classifier.classifier == OWN_WEIGHTS for part in self.judgements)
 
     def __str__(self) -> str:
@@ -109,7 +109,7 @@ class Cell:
         )
 
     def rows(self) -> list[Planned]:
-        """List the judgements as they are stored."""
+        """Return the judgements as rows of the stored plan."""
         place = (self.dataset.name, self.noise.label, self.noise.rate, self.seed, self.fold)
         method = (self.method.name, self.method.role, self.draw)
         return [
@@ -119,7 +119,7 @@ class Cell:
 
 
 class Planned(NamedTuple):
-    """One judgement of the plan."""
+    """Row of the stored plan, one per judgement."""
 
     ranking: str
     key: str
@@ -132,18 +132,18 @@ class Planned(NamedTuple):
     role: str
     draw: int
     judge: str
-    #: Reason why the judgement cannot be made, None if it can.
+    #: Reason why the judgement cannot be made, or None if it can.
     obstacle: str | None
 
 
 def plan(experiment: Experiment, facts: dict[str, DatasetFacts]) -> list[Cell]:
-    """List the cells of an experiment, dataset by dataset and fold by fold."""
+    """List the cells of an experiment by dataset and fold."""
     judges = experiment.judges()
     identities = {judge.name: _judge_identity(experiment, judge) for judge in judges}
     cells: list[Cell] = []
     for dataset, noise in itertools.product(experiment.datasets, experiment.noises()):
         known = facts[dataset.name]
-        # Judgements under this noise, still without keys, by convention for folds.
+        # Convention for folds -> judgements with this noise, without keys.
         by_split: dict[str, list[Judgement]] = {}
         for judge in judges:
             if noise in (judge.conventions.noise or experiment.noise):
@@ -178,7 +178,7 @@ def plan(experiment: Experiment, facts: dict[str, DatasetFacts]) -> list[Cell]:
 def _rankings(
     method: MethodSpec, judged: list[Judgement]
 ) -> Iterator[tuple[int | None, MethodSpec, list[Judgement]]]:
-    """Yield every ranking that a method makes of a fold; several if it depends on the number of features."""
+    """Yield the rankings of a method on a fold, several if they depend on the number of features."""
     selector = None if method.method in UNRANKED else build_method(method)
     judged = [replace(part, obstacle=_obstacle(method, selector, part.judge)) for part in judged]
     if selector is None:
@@ -186,11 +186,15 @@ def _rankings(
         return
     numbers = dict.fromkeys(number for part in judged for _, number in part.sizes)
     # A configured number asks for that ranking at all sizes.
-    if not numbers or not getattr(selector, "ranking_depends_on_size", False) or _NUMBER in method.params:
+    if (
+        not numbers
+        or not getattr(selector, "ranking_depends_on_size", False)
+        or _SIZE_PARAMETER in method.params
+    ):
         yield None, method, judged
         return
     for number in numbers:
-        asked = method.model_copy(update={"params": {**method.params, _NUMBER: number}})
+        asked = method.model_copy(update={"params": {**method.params, _SIZE_PARAMETER: number}})
         own = [
             replace(part, sizes=tuple(pair for pair in part.sizes if pair[1] == number)) for part in judged
         ]
@@ -198,22 +202,22 @@ def _rankings(
 
 
 def subset_sizes(experiment: Experiment, facts: DatasetFacts, rounding: Rounding | None = None) -> Sizes:
-    """Pair every configured size of a dataset with its number of features.
+    """Pair each configured size with its number of features.
 
-    Numbers above the number of features are left out; a percentage keeps at least one feature.
+    Sizes above the number of features are left out. A percentage keeps at least one feature.
     """
     counts = experiment.sizes.counts.get(facts.name)
     if counts is not None:
         return tuple((float(number), number) for number in counts if number <= facts.n_features)
     ways: dict[str, Callable[[float], int]] = {"round": round, "floor": math.floor, "up": math.ceil}
     how = ways[rounding or experiment.sizes.rounding]
-    # Rounded first: 7 % of 100 features are 7.000000000000001 in binary.
+    # In floating point, 7% of 100 features are 7.000000000000001.
     shares = [(percent, round(percent * facts.n_features / 100, 9)) for percent in experiment.sizes.percent]
     return tuple((float(percent), max(1, how(share))) for percent, share in shares)
 
 
 def has_weights(selector: Any) -> bool:
-    """Whether the weights of a selector score labels from features in [0, 1]."""
+    """Return True if the weights of a selector can score labels from features in [0, 1]."""
     scale = getattr(selector, "scale", "minmax")
     return bool(getattr(selector, "weights_score_labels", False) and scale == "minmax")
 
@@ -222,7 +226,7 @@ def _obstacle(method: MethodSpec, selector: Any, judge: Judge) -> str:
     if judge.classifier.classifier != OWN_WEIGHTS:
         return ""
     needs_none = method.method in (NO_FEATURES, EVERY_LABEL)
-    return "" if needs_none or has_weights(selector) else "it has no weights for features in [0, 1]"
+    return "" if needs_none or has_weights(selector) else "no weights for features in [0, 1]"
 
 
 def _judge_identity(experiment: Experiment, judge: Judge) -> dict[str, Any]:
@@ -235,5 +239,5 @@ def _judge_identity(experiment: Experiment, judge: Judge) -> dict[str, Any]:
 
 
 def digest(content: dict[str, Any]) -> str:
-    """Make a key of everything that a result depends on."""
+    """Compute a key of everything that a result depends on."""
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()[:32]

@@ -1,8 +1,7 @@
-"""Run cells side by side, each in a process of its own: a cell that crashes fails alone.
+"""Run cells in parallel in separate processes, so that a crash affects only one cell.
 
-A thread drives one process and waits for it. The processes are plain Pythons started through `subprocess`: those of
-`multiprocessing` run the user's program again and cannot be started by the workers of a dask cluster, and in pools the
-death of one process fails the cells of the others.
+Each process has a thread that waits for it. Processes are started with `subprocess` because `multiprocessing` would run
+the main program of the user again, does not work in dask workers, and its pools fail all cells if one process dies.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from labelsieve.bench.config import Experiment
 from labelsieve.bench.plan import Cell
 
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-# Seconds between two checks of the limits; without limits, of whether the process is alive.
+# Seconds between checks of the limits, and between checks that the process is alive if there are no limits.
 _INTERVAL, _LONG_INTERVAL = 0.05, 1.0
 _SECONDS_TO_DUMP = 1.0
 
@@ -42,7 +41,7 @@ class Death(NamedTuple):
 
 
 class CellProcess:
-    """A process that runs one cell after the other; it is started when needed, also after it died."""
+    """Process that runs cells one by one. It is started on demand, and again if it dies."""
 
     def __init__(self, experiment: Experiment) -> None:
         self._experiment = experiment
@@ -51,14 +50,14 @@ class CellProcess:
         self._closed = False
 
     def run(self, cell: Cell) -> CellResult | Death:
-        """Run a cell and wait for it; a cell that exceeds its limits is stopped."""
+        """Run a cell and wait for its result. Stop it if it exceeds the limits."""
         process, is_new = self._process, False
         if process is None or process.poll() is not None:
             process, is_new = self._start(), True
         limits = self._experiment.limits
         is_limited = (limits.seconds, limits.memory_mib) != (None, None)
         try:
-            if is_new:  # starting takes time and memory that do not count for the cell
+            if is_new:  # start-up time and memory do not count towards the limits
                 self._connection.send(self._experiment)
                 self._connection.recv()
             start, memory = time.monotonic(), _resident_mebibytes(process.pid)
@@ -75,13 +74,13 @@ class CellProcess:
         except (EOFError, OSError):
             _kill(process)
             code = process.wait()
-            fate = (
+            ending = (
                 f"ended with exit code {code}" if code >= 0 else f"was killed by {signal.Signals(-code).name}"
             )
-            return Death(f"the process of the cell {fate}", self._traceback())
+            return Death(f"the process of the cell {ending}", self._traceback())
 
     def close(self) -> None:
-        """Kill the process and what it started, for good."""
+        """Kill the process and its children. It cannot be started again."""
         self._closed = True
         if self._process is not None:
             _kill(self._process)
@@ -97,36 +96,38 @@ class CellProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", program],
                 stdin=subprocess.DEVNULL,
-                stdout=2,  # what a method prints is not a result
+                stdout=2,  # methods must not print to the standard output, which is for results
                 env={**os.environ, **_ONE_THREAD},
                 pass_fds=files,
-                # Ctrl-C is for the runner; and what a method starts is killed with it.
+                # The runner handles Ctrl-C and kills the whole group.
                 process_group=0,
             )
-        if self._closed:  # the run was stopped meanwhile
+        if self._closed:  # the run was stopped in the meantime
             _kill(self._process)
         return self._process
 
     def _has_answer(self, process: subprocess.Popen[bytes], seconds: float) -> bool:
-        """Wait for an answer; raises EOFError if the process ended without one."""
+        """Wait for an answer, or raise EOFError if the process ended without one."""
         if self._connection.poll(seconds):
             return True
-        # A process that a method forked may hold the pipe open.
+        # If a method forked, its child may keep the pipe open.
         if process.poll() is not None and not self._connection.poll(0):
             raise EOFError
         return False
 
     def _stop(self, process: subprocess.Popen[bytes], key: str, limit: str, seconds: float) -> CellResult:
-        """Stop a cell; its traceback says where it was."""
+        """Stop a cell and record its traceback."""
         process.send_signal(signal.SIGUSR1)
         with suppress(subprocess.TimeoutExpired):
             process.wait(_SECONDS_TO_DUMP)
         _kill(process)
-        error = f"LimitExceeded: took more than {limit}; raise limits.{key} and run again with --retry-failed"
+        error = (
+            f"LimitExceeded: took more than {limit}; increase limits.{key} and run again with --retry-failed"
+        )
         return CellResult(error=error, traceback=self._traceback(), seconds=seconds)
 
     def _traceback(self) -> str | None:
-        """Return where the process was, if it could write that."""
+        """Return the traceback that the process wrote, if any."""
         with suppress(ValueError):  # closed by the runner
             self._trace.seek(0)
             return self._trace.read().decode(errors="replace") or None
@@ -134,13 +135,13 @@ class CellProcess:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError, PermissionError):  # all are gone
+    with suppress(ProcessLookupError, PermissionError):  # already gone
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def _resident_mebibytes(pid: int) -> float:
-    """Return the memory of a process; 0 if the system does not say or the process is gone."""
+    """Return the memory of a process, or 0 if it is unknown or the process is gone."""
     with suppress(OSError, IndexError):
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
@@ -148,10 +149,10 @@ def _resident_mebibytes(pid: int) -> float:
 
 
 def serve(pipe: int, trace: int) -> None:
-    """Run cells until the runner ends: the other end of a `CellProcess`."""
+    """Run cells for a `CellProcess` until the runner ends."""
     connection: Connection[Any, Any] = Connection(pipe)
     faulthandler.enable(trace)
-    # The chained default action of the signal ends the process after the dump.
+    # After the dump, the default action of the signal ends the process.
     faulthandler.register(signal.SIGUSR1, trace, all_threads=False, chain=True)
     received: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_receive, args=(connection, received), daemon=True).start()
@@ -164,7 +165,7 @@ def serve(pipe: int, trace: int) -> None:
 
 
 def _receive(connection: Connection[Any, Any], received: SimpleQueue[Any]) -> None:
-    """Pass on what the runner sends; end the process at once when the runner is gone."""
+    """Queue messages from the runner, and end the process when the runner is gone."""
     with suppress(EOFError, OSError):
         while True:
             received.put(connection.recv())
@@ -174,9 +175,9 @@ def _receive(connection: Connection[Any, Any], received: SimpleQueue[Any]) -> No
 def run_locally(
     experiment: Experiment, cells: Iterable[Cell], jobs: int, remark: Callable[[str], None]
 ) -> Generator[tuple[Cell, CellResult]]:
-    """Run cells side by side and yield them in the order they finish.
+    """Run cells in parallel and yield them in the order they finish.
 
-    The next cell is taken when there is a process for it. `remark` is called with a sentence when a process dies.
+    The next cell is taken when a process is free. `remark` is called with a message when a process dies.
     """
     processes = [CellProcess(experiment) for _ in range(jobs)]
     idle = list(processes)
@@ -189,7 +190,9 @@ def run_locally(
 
     threads = ThreadPoolExecutor(jobs)
     try:
-        yield from settle(_run_all(iter(cells), jobs, lambda cell: threads.submit(run, cell)), run, remark)
+        yield from retry_dead_cells(
+            _run_all(iter(cells), jobs, lambda cell: threads.submit(run, cell)), run, remark
+        )
     finally:
         for process in processes:
             process.close()
@@ -199,32 +202,32 @@ def run_locally(
 def _run_all(
     cells: Iterator[Cell], jobs: int, submit: Callable[[Cell], Future[CellResult | Death]]
 ) -> Iterator[tuple[Cell, CellResult | Death]]:
-    """Keep as many cells running as there are jobs; yields them in the order they finish."""
+    """Run cells in `jobs` threads and yield them in the order they finish."""
     running = {submit(cell): cell for cell in itertools.islice(cells, jobs)}
     while running:
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         finished = [(running.pop(future), future.result()) for future in done]
-        # Before results are yielded, because storing them takes a moment.
+        # Start the next cells before yielding because storing results takes time.
         running |= {submit(cell): cell for cell in itertools.islice(cells, len(finished))}
         yield from finished
 
 
-def settle(
+def retry_dead_cells(
     outcomes: Iterable[tuple[Cell, CellResult | Death]],
     run_alone: Callable[[Cell], CellResult | Death],
     remark: Callable[[str], None],
 ) -> Iterator[tuple[Cell, CellResult]]:
-    """Run the cells whose process died once more, one at a time; the second death is a failure of the cell."""
+    """Retry the cells whose process died, one at a time. A cell fails if its process dies twice."""
     died = []
     for cell, outcome in outcomes:
         if isinstance(outcome, CellResult):
             yield cell, outcome
         else:
-            remark(f"{outcome.cause}, {cell}; it is tried again at the end.")
+            remark(f"{cell}: {outcome.cause}. It will be retried at the end.")
             died.append(cell)
     for cell in died:
         outcome = run_alone(cell)
         if isinstance(outcome, Death):
-            error = f"WorkerDied: {outcome.cause}, twice; out of memory, or a crash in compiled code"
+            error = f"WorkerDied: {outcome.cause} twice; likely out of memory or a crash in compiled code"
             outcome = CellResult(error=error, traceback=outcome.traceback)
         yield cell, outcome

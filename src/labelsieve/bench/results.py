@@ -1,4 +1,4 @@
-"""Read what a run holds: its results for reports, and how far it has come."""
+"""Read the results and the status of a run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import pandas as pd
 
+from labelsieve._text import count
 from labelsieve.bench.config import Experiment, build_experiment
 from labelsieve.bench.data import DatasetFacts
 from labelsieve.bench.plan import Planned
@@ -19,7 +20,7 @@ from labelsieve.bench.store import Contents, Store, database_path, unpack
 
 _PLANNED = ("dataset", "noise", "noise_rate", "seed", "fold", "method", "role", "draw")
 _STORED = ("key", "error", "traceback", "fit_seconds", "peak_mib", "n_iter")
-#: Columns of cells, judgements and scores, and those that identify what is judged.
+#: Columns of cells, judgements and scores, and those that identify a place in the plan.
 CELL = [*_PLANNED, *_STORED, "params", "converged", "ranking", "objective", "notes"]
 JUDGEMENT = ["cell", "classifier", "description", "error", "traceback", "notes"]
 SCORE = ["cell", "classifier", "size", "n_features", "metric", "value"]
@@ -28,7 +29,7 @@ PLACE = ["dataset", "noise", "method", "classifier"]
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One call of the runner."""
+    """Record of one call of the runner."""
 
     number: int
     started: str
@@ -41,34 +42,33 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Results:
-    """Everything a run holds.
+    """Results of a run.
 
-    What finished has no error. A classifier is a name of `Experiment.judges`: with several conventions, it has some of
-    them in its name.
+    Successful rankings and judgements have no error. Classifiers are names from `Experiment.judges`, which contain the
+    conventions if there are several sets of them.
     """
 
     experiment: Experiment
     datasets: dict[str, DatasetFacts]
-    #: Rankings of the plan, finished or failed: their place in the plan, `params`, `error` and what a fit left, such
-    #: as `ranking`, the features from best to worst.
+    #: Finished and failed rankings with their place in the plan, `params`, `error` and properties of the fit, such as
+    #: `ranking` (features, best first).
     cells: pd.DataFrame
-    #: Judgements of rankings, finished or failed, which they do with their ranking: `cell` (index of `cells`),
-    #: `classifier`, `description`, `error`, `traceback` and `notes`.
+    #: Finished and failed judgements with `cell` (index of `cells`), `classifier`, `description`, `error`, `traceback`
+    #: and `notes`. The judgements of a failed ranking have failed too.
     judgements: pd.DataFrame
-    #: Numbers by `cell`, `classifier`, `size` (NaN for the references without features and with all), `n_features`
-    #: and `metric`.
+    #: Values by `cell`, `classifier`, `size` (NaN for references with all or no features), `n_features` and `metric`.
     scores: pd.DataFrame
-    #: Number of judgements `planned` that can be made, by dataset, noise, method and classifier.
+    #: Number of `planned` judgements that can be made, by dataset, noise, method and classifier.
     planned: pd.DataFrame
     runs: tuple[RunRecord, ...]
-    #: Damaged rows, which are left out.
+    #: Number of damaged rows, which are left out.
     n_altered: int = 0
 
 
 def read_results(target: str | Path) -> Results:
-    """Read a run: its folder, its results file, or its name below ``runs``.
+    """Read a run from its folder, its results file, or its name in ``runs``.
 
-    Nothing is imported that the stored configuration names.
+    User-defined code in the stored configuration is not imported.
     """
     with Store(database_path(target)) as store:
         path, contents = store.path, store.read_run()
@@ -90,7 +90,7 @@ def read_results(target: str | Path) -> Results:
     cells: list[dict[str, Any]] = []
     judgements: list[tuple[Any, ...]] = []
     scores: list[tuple[Any, ...]] = []
-    # A ranking may be planned under two names, as a method and as the full variant of an ablation.
+    # A ranking may be planned twice, as a method and as the full variant of an ablation.
     indices: dict[tuple[str, str], int] = {}
     for planned in contents.plan:
         row = contents.rankings.get(planned.ranking)
@@ -137,7 +137,7 @@ def _cell(planned: Planned, row: Row) -> dict[str, Any]:
 
 
 def read_status(target: str | Path) -> dict[str, Any]:
-    """Count the cells of a run and list its failures, in values that JSON can hold."""
+    """Count the cells of a run and list its failures as JSON-compatible values."""
     with Store(database_path(target)) as store:
         path, contents = store.path, store.read_run()
     planned = [row for row in contents.plan if row.obstacle is None]
@@ -171,16 +171,16 @@ def _remarks(contents: Contents) -> Iterator[str]:
     environments = [json.loads(row["environment"]) for key, row in contents.runs.items() if key in computing]
     versions = list(dict.fromkeys(str(entry["versions"].get("labelsieve")) for entry in environments))
     if len(versions) > 1:
-        yield f"cells were computed by several versions of labelsieve: {', '.join(versions)}"
+        yield f"Several versions of labelsieve computed the cells: {', '.join(versions)}."
     planned = {row.key for row in contents.plan}
     outside = sum(key not in planned for key in contents.judgements)
     if outside:
-        yield f"{outside} cells belong to an earlier configuration and do not count"
+        yield f"Not counted: {count(outside, 'cell')} of an earlier configuration."
     obstacles: dict[str, dict[str, None]] = {}
     for row in contents.plan:
         if row.obstacle is not None:
-            obstacles.setdefault(f"by {row.judge}: {row.obstacle}", {})[row.method] = None
+            obstacles.setdefault(f"by {row.judge} ({row.obstacle})", {})[row.method] = None
     for obstacle, methods in obstacles.items():
-        yield f"{', '.join(methods)} cannot be judged {obstacle}"
+        yield f"Not judged {obstacle}: {', '.join(methods)}."
     if contents.n_damaged:
-        yield f"{contents.n_damaged} stored rows are damaged and do not count; labelsieve bench run computes them again"
+        yield f"Not counted: {count(contents.n_damaged, 'damaged row')}. To recompute, repeat: labelsieve bench run"

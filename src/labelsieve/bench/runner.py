@@ -1,4 +1,4 @@
-"""Run the missing cells of an experiment side by side, and store each as it finishes."""
+"""Run the missing cells of an experiment and store each result as it finishes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from labelsieve._text import count
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult
 from labelsieve.bench.components import identify_method, use_folder
@@ -25,19 +26,19 @@ _PACKAGES = ("labelsieve", "numpy", "scipy", "scikit-learn", "joblib", "pydantic
 
 
 class Observer:
-    """Receiver of the progress of a run; a subclass overrides the calls that it needs."""
+    """Observer of the progress of a run. Subclasses override the methods they need."""
 
     def loading(self, spec: DatasetSpec) -> None:
-        """Called before a dataset is read."""
+        """Handle the start of loading a dataset."""
 
     def planned(self, cells: Sequence[Cell], outcomes: dict[str, bool]) -> None:
-        """Called once with the plan and the judgements that are finished already."""
+        """Handle the plan and the outcomes of finished judgements."""
 
     def finished(self, cell: Cell, result: CellResult) -> None:
-        """Called after the result of a cell was stored."""
+        """Handle a result that has been stored."""
 
     def remark(self, text: str) -> None:
-        """Called with something that the user should know."""
+        """Handle a message for the user."""
 
 
 def run(
@@ -54,26 +55,26 @@ def run(
 ) -> dict[str, int]:
     """Run the missing cells of an experiment and store them in a run folder.
 
-    `jobs` cells run at the same time, or those that the `dask` scheduler at this address has room for. `accept_changes`
-    continues although finished cells are no longer part of the plan, or rankings have to be computed again. `rankings`
-    is the results file of another run whose rankings are reused.
+    Cells run in `jobs` local processes, or on the `dask` scheduler at this address. With `accept_changes`, the run
+    continues even if finished cells are no longer part of the plan or rankings have to be recomputed. `rankings` is the
+    results file of another run to take rankings from.
 
-    Returns the numbers of judgements that are ``planned``, ``done`` and ``failed``, and of those and the rankings that
-    this run made: ``computed`` and ``ranked``.
+    Returns the numbers of ``planned``, ``done`` and ``failed`` judgements, and of the judgements (``computed``) and
+    rankings (``ranked``) of this run.
     """
     observer = observer or Observer()
     use_folder(experiment)
     if rankings is not None and rankings.resolve() == (folder / FILE_NAME).resolve():
-        raise RunError(f"--rankings: expected another run than {folder}.")
-    # Opened before any data is read, so that a second runner is rejected at once.
+        raise RunError(f"--rankings must be a different run, got {folder}.")
+    # Opening the store first rejects a second runner before any data are read.
     with Store(folder / FILE_NAME, writer=True) as store:
-        facts = _facts(experiment, observer)
+        facts = _load_facts(experiment, observer)
         cells = plan(experiment, facts)
         planned = [row for cell in cells for row in cell.rows()]
         before = store.read()
         if before.n_damaged:
-            observer.remark(f"{before.n_damaged} stored rows are damaged; they are computed again.")
-            store.forget_damaged()
+            observer.remark(f"recomputing {count(before.n_damaged, 'damaged row')}.")
+            store.delete_damaged()
         if not accept_changes:
             _require_same_plan(folder, before, experiment, facts, planned)
         if rankings is not None:
@@ -83,19 +84,19 @@ def run(
         again = [cell for cell in todo if cell.must_rank and cell.key in before.finished_rankings()]
         if again and not accept_changes:
             raise RunError(
-                f"{folder}: own-weights needs weights, but {len(again)} finished rankings were stored without; leave "
-                "own-weights out, choose another folder with --out, or compute them again with --accept-changes."
+                f"{folder}: own-weights needs weights, which {count(len(again), 'finished ranking')} do not have. "
+                "Remove own-weights, choose another folder with --out, or recompute with --accept-changes."
             )
         datasets = {name: asdict(fact) for name, fact in facts.items()}
         number = store.begin_run(command, experiment.as_dict(), environment(), planned, datasets)
         redone = {judgement.key for cell in todo for judgement in cell.judgements}
-        settled = {key: done for key, done in before.outcomes(planned).items() if key not in redone}
-        observer.planned(cells, settled)
+        finished = {key: done for key, done in before.outcomes(planned).items() if key not in redone}
+        observer.planned(cells, finished)
         n_computed = n_ranked = 0
-        # Weights are read one by one: all together may not fit into memory.
+        # Weights are read one at a time because all of them may not fit into memory.
         loaded = (_with_weights(cell, store) for cell in todo)
         try:
-            with closing(_results(experiment, loaded, jobs, dask, observer)) as found:
+            with closing(_run_cells(experiment, loaded, jobs, dask, observer)) as found:
                 for cell, result in found:
                     params = identify_method(cell.method).get("params", {})
                     store.record(number, cell, params, result, keep_weights=experiment.store_weights)
@@ -106,14 +107,14 @@ def run(
             counts = store.read().count(planned)
             n_finished = counts["done"] + counts["failed"]
             raise RunInterrupted(
-                f"stopped; {n_finished} of {counts['planned']} cells are finished and stored"
+                f"stopped: {n_finished} of {counts['planned']} cells are finished and stored"
             ) from stop
         store.end_run(number)
         return {**store.read().count(planned), "computed": n_computed, "ranked": n_ranked}
 
 
 def _copy_rankings(path: Path, store: Store, cells: Sequence[Cell], observer: Observer) -> None:
-    """Copy the rankings that cells need and another run has, with weights if they are needed."""
+    """Copy rankings from another run, with weights if the cells need them."""
     wanted = [cell for cell in cells if cell.must_rank]
     with Store(path) as other:
         theirs = other.read()
@@ -123,29 +124,30 @@ def _copy_rankings(path: Path, store: Store, cells: Sequence[Cell], observer: Ob
         store.copy((("rankings", theirs.rankings[key]) for key in keys), replace=True)
         store.copy((("weights", row) for row in weights), replace=True)
     if len(keys) < len(wanted):
-        observer.remark(f"{len(wanted) - len(keys)} of {len(wanted)} rankings are not in {path.parent}.")
+        observer.remark(f"{len(wanted) - len(keys)} of {len(wanted)} rankings not found in {path.parent}.")
 
 
-def _distinct(cells: Sequence[Cell]) -> dict[str, Cell]:
-    """Join cells that are planned under several names: the same ranking, perhaps judged at other sizes."""
+def _merge_duplicates(cells: Sequence[Cell]) -> dict[str, Cell]:
+    """Merge cells with the same ranking, which may be planned under several names or for several sizes."""
     found: dict[str, Cell] = {}
     for cell in cells:
         wanted = [judgement for judgement in cell.judgements if not judgement.obstacle]
         first = found.setdefault(cell.key, replace(cell, judgements=()))
-        own = {judgement.key: judgement for judgement in (*first.judgements, *wanted)}
-        found[cell.key] = replace(first, judgements=tuple(own.values()))
+        distinct = {judgement.key: judgement for judgement in (*first.judgements, *wanted)}
+        found[cell.key] = replace(first, judgements=tuple(distinct.values()))
     return found
 
 
 def _unfinished(cells: Sequence[Cell], before: Contents, retry_failed: bool) -> list[Cell]:
-    """List the cells to run: missing rankings with all their judgements, and missing judgements of the others.
+    """List the cells to run: missing rankings with all their judgements, and missing judgements of stored rankings.
 
-    A ranking that lacks the weights that a judgement needs is missing. Failed cells are if `retry_failed`.
+    A ranking also counts as missing if a judgement needs its weights and they are not stored. With `retry_failed`,
+    failed cells count as missing.
     """
     rankings = {key: row for key, row in before.rankings.items() if not (retry_failed and row["error"])}
     judged = {key for key, row in before.judgements.items() if not (retry_failed and row["error"])}
     found = []
-    for cell in _distinct(cells).values():
+    for cell in _merge_duplicates(cells).values():
         missing = tuple(judgement for judgement in cell.judgements if judgement.key not in judged)
         row = rankings.get(cell.key)
         if row is None:
@@ -159,15 +161,15 @@ def _unfinished(cells: Sequence[Cell], before: Contents, retry_failed: bool) -> 
 
 
 def _with_weights(cell: Cell, store: Store) -> Cell:
-    """Add the weights that the judgements of a stored ranking need."""
+    """Load the weights of a stored ranking if its judgements need them."""
     order = None if cell.ranked is None else cell.ranked.order
     if order is None or not cell.uses_weights:
         return cell
     return replace(cell, ranked=Ranked(order, store.weights(cell.key, len(order))))
 
 
-def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
-    """Load every dataset; raises an error if the experiment cannot be run on it."""
+def _load_facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts]:
+    """Load all datasets and check that the experiment can run on them."""
     facts = {}
     takes_given = any(noise.model == "given" for noise in experiment.noises())
     ranks = any(method.method not in UNRANKED for method in experiment.all_methods())
@@ -180,16 +182,15 @@ def _facts(experiment: Experiment, observer: Observer) -> dict[str, DatasetFacts
         found = facts[spec.name] = describe(spec, dataset, experiment)
         if experiment.folds > found.n_samples:
             raise RunError(
-                f"folds: {experiment.folds} folds of {spec.name} need as many rows, got {found.n_samples}."
+                f"folds must be at most {found.n_samples}, the number of rows of {spec.name}, got {experiment.folds}."
             )
         if takes_given and dataset.Y_candidates is None:
             raise RunError(
-                f'noise: model = "given" needs candidates in the data, {spec.name} has none; choose another '
-                "model."
+                f'noise: model = "given" needs candidate labels, but {spec.name} has none. Choose another model.'
             )
         if ranks and not subset_sizes(experiment, found):
             raise RunError(
-                f"sizes: expected numbers up to the {found.n_features} features of {spec.name}, got "
+                f"sizes must be at most {found.n_features}, the number of features of {spec.name}, got "
                 f"{', '.join(map(str, experiment.sizes.counts[spec.name]))}."
             )
     return facts
@@ -202,7 +203,7 @@ def _require_same_plan(
     facts: dict[str, DatasetFacts],
     planned: Sequence[Planned],
 ) -> None:
-    """Raise an error if finished cells would no longer count because something changed."""
+    """Raise if a change would make finished cells obsolete."""
     done = {key for key, is_done in before.outcomes(before.plan).items() if is_done}
     lost = done - {row.key for row in planned if row.obstacle is None}
     if not lost:
@@ -214,32 +215,32 @@ def _require_same_plan(
     now, last = experiment.as_dict(), before.configuration
     keys = [key for key in now if now[key] != last.get(key)]
     if changed:
-        what = f"the data of {', '.join(changed)} changed"
+        change = f"the data of {', '.join(changed)} changed"
     elif keys:
-        what = f"the configuration changed ({', '.join(keys)})"
+        change = f"the configuration changed ({', '.join(keys)})"
     else:
-        what = "a method or a classifier changed"
+        change = "a method or a classifier changed"
     raise RunError(
-        f"{folder}: {what} since the last run, so {len(lost)} finished cells would no longer count; undo the change, "
-        "choose another folder with --out, or continue with --accept-changes."
+        f"{folder}: {change} since the last run. {count(len(lost), 'finished cell')} would become obsolete. Undo the "
+        "change, choose another folder with --out, or continue with --accept-changes."
     )
 
 
-def _results(
+def _run_cells(
     experiment: Experiment, cells: Iterator[Cell], jobs: int, dask: str | None, observer: Observer
 ) -> Generator[tuple[Cell, CellResult]]:
-    """Yield the cells as they finish."""
+    """Run cells and yield them in the order they finish."""
     if dask is None:
         return run_locally(experiment, cells, jobs, observer.remark)
     try:
         from labelsieve.bench.cluster import run_on_dask
     except ImportError:
-        raise RunError("--dask needs dask: pip install 'labelsieve[dask]'") from None
+        raise RunError("--dask needs dask. Install it: pip install 'labelsieve[dask]'") from None
     return run_on_dask(experiment, cells, dask, observer.remark)
 
 
 def environment() -> dict[str, Any]:
-    """Return versions and machine, for the record."""
+    """Describe package versions and the machine."""
     versions = {}
     for package in _PACKAGES:
         try:

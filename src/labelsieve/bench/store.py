@@ -1,7 +1,6 @@
-"""The results file of a run: SQLite, one transaction per finished cell, one checksum per row.
+"""SQLite file with the results of a run, with one transaction per cell and one checksum per row.
 
-A row that does not match its checksum counts as missing. Readers leave it out and say so; the next run computes it
-again.
+A row that does not match its checksum counts as missing. Readers skip and report it, and the next run recomputes it.
 """
 
 from __future__ import annotations
@@ -26,26 +25,26 @@ from labelsieve.bench.cells import CellResult, JudgementResult
 from labelsieve.bench.plan import Cell, Planned
 
 FILE_NAME = "results.sqlite"
-# "labe" in ASCII: databases of other programs are not touched.
+# "labe" in ASCII. It protects databases of other programs.
 _APPLICATION_ID = 0x6C616265
 _FORMAT = 4
-#: Table -> columns. The first is the primary key; a checksum follows the last.
+#: Table -> columns. The first is the primary key. A checksum column follows the last.
 _TABLES: dict[str, tuple[str, ...]] = {
-    # One row: the present configuration and plan.
+    # One row with the current configuration and plan.
     "experiment": ("id", "n_runs", "configuration", "datasets", "plan"),
     "runs": ("id", "started", "finished", "command", "configuration", "environment"),
     "rankings": (
         *("key", "run", "finished", "description", "params", "error", "traceback", "fit_seconds", "seconds"),
         *("peak_mib", "n_iter", "converged", "ranking", "objective", "notes"),
     ),
-    # Large and rarely needed, so they are read one at a time.
+    # Weights are large and rarely needed, so they are read one at a time.
     "weights": ("key", "packed"),
     "judgements": (
         *("key", "ranking", "run", "finished", "description", "error", "traceback", "seconds", "notes"),
         "scores",
     ),
 }
-# Errors of the system rather than of the file.
+# Errors caused by the system, not by a damaged file.
 _SYSTEM_ERRORS = tuple(
     f"SQLITE_{name}" for name in ("FULL", "IOERR", "READONLY", "CANTOPEN", "BUSY", "LOCKED", "PERM")
 )
@@ -53,25 +52,25 @@ _SYSTEM_ERRORS = tuple(
 
 @dataclass(frozen=True)
 class Contents:
-    """Rows of a results file that match their checksums, by key, in the order they were written."""
+    """Intact rows of a results file by key, in the order they were written."""
 
     runs: dict[str, sqlite3.Row]
     rankings: dict[str, sqlite3.Row]
-    #: Those whose ranking is there.
+    #: Only those with a stored ranking.
     judgements: dict[str, sqlite3.Row]
     #: Keys of the rankings whose weights are stored.
     weighted: set[str]
-    #: Rows that do not match their checksums, or are known to be lost.
+    #: Number of rows that do not match their checksums or are known to be lost.
     n_damaged: int
-    #: Configuration of the last run; empty if it cannot be read.
+    #: Configuration of the last run, empty if it cannot be read.
     configuration: dict[str, Any] = field(default_factory=dict)
-    #: Name of a dataset -> its facts.
+    #: Name of a dataset -> its properties.
     datasets: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Every judgement of the last run.
+    #: All judgements of the last run.
     plan: list[Planned] = field(default_factory=list)
 
     def outcomes(self, plan: Iterable[Planned]) -> dict[str, bool]:
-        """Map every finished judgement of a plan to whether it succeeded; a judgement fails with its ranking."""
+        """Map finished judgements of a plan to True for success. A judgement also fails if its ranking failed."""
         failed = {key for key, row in self.rankings.items() if row["error"] is not None}
         judged = {key: row["error"] is None for key, row in self.judgements.items()}
         return {
@@ -81,23 +80,23 @@ class Contents:
         }
 
     def count(self, plan: Sequence[Planned]) -> dict[str, int]:
-        """Count the judgements of a plan that can be made, by their state."""
+        """Count the planned, done and failed judgements that can be made."""
         outcomes = self.outcomes(plan)
         states = [outcomes.get(row.key) for row in plan if row.obstacle is None]
         return {"planned": len(states), "done": states.count(True), "failed": states.count(False)}
 
     def finished_rankings(self) -> set[str]:
-        """Return the keys of the rankings that did not fail."""
+        """Return the keys of successful rankings."""
         return {key for key, row in self.rankings.items() if row["error"] is None}
 
 
 class Store:
-    """The results file of a run folder; a writer creates what is missing and keeps other writers out."""
+    """Results file of a run folder. A writer creates it if needed and locks it for other writers."""
 
     def __init__(self, path: Path, *, writer: bool = False) -> None:
         self.path = path
         self._lock: sqlite3.Connection | None = None
-        with _explained(path):
+        with _translate_errors(path):
             if writer:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 self._lock = _lock(path)
@@ -111,21 +110,22 @@ class Store:
         address = f"{self.path.absolute().as_uri()}?mode={'rwc' if writer else 'ro'}"
         self._db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10)
         self._db.row_factory = sqlite3.Row
-        # A text that is damaged fails its checksum; it must not fail the whole query.
+        # Damaged text fails its checksum. It should not make the whole query fail.
         self._db.text_factory = lambda data: data.decode(errors="replace")
         mark = (self._pragma("application_id"), self._pragma("user_version"))
         is_empty = self._db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
         if writer and (is_empty or mark[0] == _APPLICATION_ID):
             self._db.execute("PRAGMA journal_mode = WAL")
-            # A commit is on the disk before the next cell begins, even if the power fails.
+            # Committed cells survive a power failure.
             self._db.execute("PRAGMA synchronous = FULL")
-        if is_empty and mark == (0, 0):  # a run that is killed while it starts leaves an empty file
+        if is_empty and mark == (0, 0):  # left by a run that was killed at its start
             if not writer:
                 raise _no_results(self.path)
             self._create()
         elif mark != (_APPLICATION_ID, _FORMAT):
             raise RunError(
-                f"{self.path}: not a results file of this version of labelsieve, or damaged; choose another folder."
+                f"{self.path}: expected a results file of this version of labelsieve, got something else or a damaged "
+                "file. Choose another folder."
             )
         if writer and (problem := self._pragma("integrity_check(1)")) != "ok":
             raise sqlite3.DatabaseError(problem)
@@ -147,10 +147,10 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Close the file and let other writers in."""
+        """Close the file and release its lock."""
         if hasattr(self, "_db"):
             if self._lock is not None:
-                # A single file can be copied, archived and read from a folder without write permission.
+                # Without WAL there is one file, which can be copied and read in a read-only folder.
                 with suppress(sqlite3.Error):
                     self._db.execute("PRAGMA journal_mode = DELETE")
             self._db.close()
@@ -168,7 +168,7 @@ class Store:
         plan: Sequence[Planned],
         datasets: Mapping[str, dict[str, Any]],
     ) -> str:
-        """Record a new run and its plan, which replaces the last one; returns the id of the run."""
+        """Record a new run, replace the plan, and return the id of the run."""
         run = uuid.uuid4().hex
         settings = json.dumps(configuration)
         with self._transaction():
@@ -178,8 +178,8 @@ class Store:
             self._write("experiment", (1, n_runs, settings, json.dumps(datasets), packed))
         return run
 
-    def forget_damaged(self) -> None:
-        """Delete the rows that do not match their checksums, so that they are computed again."""
+    def delete_damaged(self) -> None:
+        """Delete the rows that do not match their checksums so that they are recomputed."""
         with self._transaction():
             for table in _TABLES:
                 rows = self._select(table, "rowid, ")
@@ -187,7 +187,7 @@ class Store:
                 self._db.executemany(f"DELETE FROM {table} WHERE rowid = ?", damaged)
 
     def end_run(self, run: str) -> None:
-        """Record that a run is complete."""
+        """Record the end of a run."""
         with self._transaction():
             row = self._db.execute("SELECT * FROM runs WHERE id = ?", (run,)).fetchone()
             self._write("runs", tuple({**dict(row), "finished": now()}.values())[:-1])
@@ -202,7 +202,7 @@ class Store:
             query = "SELECT 1 FROM rankings WHERE key = ? AND error IS NULL"
             has_ranking = self._db.execute(query, (cell.key,)).fetchone() is not None
             if result.error is not None and has_ranking:
-                # A finished ranking stays, and so do the judgements that were there.
+                # Keep the finished ranking and its judgements.
                 failed = JudgementResult(result.error, result.traceback, result.seconds)
                 judgements, conflict = dict.fromkeys(names, failed), "IGNORE"
             elif cell.ranked is None:
@@ -235,7 +235,10 @@ class Store:
             self._write("weights", (cell.key, zlib.compress(packed, 1)))
 
     def copy(self, rows: Iterable[tuple[str, sqlite3.Row]], *, replace: bool) -> None:
-        """Copy rows of other files, each with its table; those with a key that is known replace it or are left out."""
+        """Copy rows from other files, given as pairs of table and row.
+
+        Rows with an existing key replace the stored row, or are ignored if `replace` is false.
+        """
         with self._transaction():
             for table, row in rows:
                 self._write(table, tuple(row)[:-1], "REPLACE" if replace else "IGNORE")
@@ -248,24 +251,24 @@ class Store:
 
     @contextmanager
     def _transaction(self, kind: str = "IMMEDIATE") -> Iterator[None]:
-        with _explained(self.path):
+        with _translate_errors(self.path):
             self._db.execute(f"BEGIN {kind}")
             try:
                 yield
                 self._db.execute("COMMIT")
             finally:
-                # A full disk may have rolled back already.
+                # SQLite may already have rolled back if the disk is full.
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
 
     # -- reading
 
     def read(self) -> Contents:
-        """Read every row that matches its checksum; of weights only the keys."""
+        """Read all intact rows, but only the keys of weights."""
         n_damaged = 0
         tables: dict[str, dict[str, sqlite3.Row]] = {}
         weighted: set[str] = set()
-        with self._transaction("DEFERRED"):  # one moment of the file, even while a run writes to it
+        with self._transaction("DEFERRED"):  # a consistent snapshot, even while a run is writing
             for name in _TABLES:
                 found = tables[name] = {}
                 for row in self._select(name):
@@ -288,25 +291,24 @@ class Store:
         return Contents(tables["runs"], rankings, judgements, weighted, n_damaged, **described)
 
     def read_run(self) -> Contents:
-        """Read a run that has begun; raises an error if it has not, or if its configuration is damaged."""
+        """Read a run, or raise an error if it has not started or its configuration is damaged."""
         contents = self.read()
         if contents.configuration and contents.runs:
             return contents
         if contents.n_damaged:
             raise RunError(
-                f"{self.path}: the stored configuration is damaged; run the experiment again, which keeps the "
-                "finished cells."
+                f"{self.path}: the stored configuration is damaged. Run the experiment again. Finished cells are kept."
             )
         raise _no_results(self.path)
 
     def _select(self, table: str, first: str = "") -> sqlite3.Cursor:
         columns = ", ".join((*_TABLES[table], "checksum"))
-        # Past the index, which has no checksums.
+        # The index has no checksums, so do not use it.
         return self._db.execute(f"SELECT {first}{columns} FROM {table} NOT INDEXED")
 
     def read_weights(self, keys: Iterable[str]) -> Iterator[sqlite3.Row]:
-        """Yield the rows with the weights of rankings, as they are stored."""
-        with _explained(self.path):
+        """Yield the stored rows with the weights of rankings."""
+        with _translate_errors(self.path):
             for key in keys:
                 yield self._db.execute("SELECT * FROM weights WHERE key = ?", (key,)).fetchone()
 
@@ -317,42 +319,42 @@ class Store:
 
 
 def database_path(target: str | Path) -> Path:
-    """Find a results file: a run folder, the file itself, or a name below ``runs``."""
+    """Find the results file of a run, given its folder, its file or its name in ``runs``."""
     path = Path(target)
     candidates = (path, path / FILE_NAME, Path("runs") / path / FILE_NAME)
-    # A copy may have another name, but a data file is not a damaged results file.
+    # A copy may have another name. The suffix distinguishes damaged results files from data files.
     found = next(
-        (place for place in candidates if place.suffix == Path(FILE_NAME).suffix and place.is_file()), None
+        (file for file in candidates if file.suffix == Path(FILE_NAME).suffix and file.is_file()), None
     )
     if found is None:
         raise RunError(
-            f"expected a run folder, its {FILE_NAME} or a name below runs/, got {str(target)!r}; start a run with: "
+            f"expected a run folder, its {FILE_NAME} or its name in runs/, got {str(target)!r}. To start a run: "
             "labelsieve bench run tiny"
         )
     return found
 
 
 def _no_results(path: Path) -> RunError:
-    return RunError(f"{path}: no results yet; start with: labelsieve bench run")
+    return RunError(f"{path}: no results yet. To start a run: labelsieve bench run tiny")
 
 
 def now() -> str:
-    """Return the time as it is stored."""
+    """Return the current time as text."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def unpack(data: bytes | None, dtype: str) -> np.ndarray | None:
-    """Turn stored bytes into an array."""
+    """Convert stored bytes to an array."""
     return None if data is None else np.frombuffer(data, dtype=dtype)
 
 
 def _pack(values: np.ndarray | None, dtype: str) -> bytes | None:
-    """Turn an array into bytes, little-endian on every machine."""
+    """Convert an array to little-endian bytes."""
     return None if values is None else np.ascontiguousarray(values, dtype=dtype).tobytes()
 
 
 def _storable(text: str | None) -> str | None:
-    """Escape surrogates, for example of a file name in another encoding."""
+    """Escape surrogates, which occur in file names in other encodings."""
     return None if text is None else text.encode(errors="backslashreplace").decode()
 
 
@@ -371,26 +373,25 @@ def _is_intact(table: str, row: Sequence[Any] | sqlite3.Row) -> bool:
 
 
 @contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn errors of the disk and of SQLite into one `RunError`."""
+def _translate_errors(path: Path) -> Iterator[None]:
+    """Convert disk and SQLite errors to a `RunError`."""
     try:
         yield
     except OSError as error:
-        raise RunError(f"{path.parent}: cannot be written ({error}); choose another folder.") from None
+        raise RunError(f"cannot write to {path.parent} ({error}). Choose another folder.") from None
     except sqlite3.DatabaseError as error:
         if str(getattr(error, "sqlite_errorname", "")).startswith(_SYSTEM_ERRORS):
             raise RunError(
-                f"{path}: {error}; finished cells are safe. Check free space and permissions, then run the same "
-                "command again."
+                f"{path}: {error}. Finished cells are stored. Check free space and permissions and repeat the command."
             ) from None
         raise RunError(
-            f"{path}: the file is damaged ({one_line(error)}); restore a copy of it, or delete it and run again."
+            f"{path}: the file is damaged ({one_line(error)}). Restore a copy, or delete it and run again."
         ) from None
 
 
 def _lock(path: Path) -> sqlite3.Connection:
-    """Hold the lock of a results file; it ends with this process, however that ends."""
-    # SQLite's file locks work on every system, and nothing else uses this file.
+    """Lock a results file until the connection is closed or this process ends."""
+    # SQLite locks work on all systems.
     connection = sqlite3.connect(path.with_name(f"{path.name}.lock"), isolation_level=None, timeout=0)
     try:
         connection.execute("BEGIN EXCLUSIVE")
@@ -399,6 +400,6 @@ def _lock(path: Path) -> sqlite3.Connection:
         if "locked" not in str(error):
             raise
         raise RunError(
-            f"{path.parent}: another run is writing there; wait for it, stop it, or choose another folder with --out."
+            f"{path.parent}: another run is writing here. Wait for it, stop it, or choose another folder with --out."
         ) from None
     return connection

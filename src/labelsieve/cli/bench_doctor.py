@@ -154,19 +154,22 @@ def _sentences(found: Diagnosis) -> list[str]:
         f"{found.facts.name}, {found.method}: {', '.join(map(str, counts))} of {found.facts.n_features} features, "
         f"{found.experiment.folds} folds, seed {found.experiment.seeds[0]}."
     ]
-    effects = [
-        f"{finding} changes {metric_words(metric)} from {effect.value - effect.difference:.3f} "
-        f"to {effect.value:.3f}"
-        for finding, metric in found.largest(_LARGEST_SHOWN)
-        for effect in [finding.effects[metric]]
-    ]
-    if effects:
-        sentences.append(f"Largest effects: {'; '.join(effects)}.")
-    else:
+    largest = found.largest(_LARGEST_SHOWN)
+    if not largest:
         sentences.append("No alternative changes a metric by more than two standard errors.")
-    same = [str(finding) for finding in found.findings if finding.effects and not finding.changes_something]
+    for finding, metric in largest:
+        effect = finding.effects[metric]
+        before = effect.value - effect.difference
+        sentences.append(
+            f"{finding}: {metric_words(metric)} changes from {before:.3f} to {effect.value:.3f}."
+        )
+    same: dict[str, list[str]] = {}
+    for finding in found.findings:
+        if finding.effects and not finding.changes_something:
+            same.setdefault(finding.convention, []).append(finding.choice)
     if same:
-        sentences.append(f"No effect: {'; '.join(same)}.")
+        names = [f"{convention}: {' or '.join(choices)}" for convention, choices in same.items()]
+        sentences.append("\n  ".join(["No effect on any metric:", *names]))
     return sentences
 
 

@@ -18,7 +18,8 @@ from labelsieve.bench.results import read_results
 from labelsieve.bench.store import FILE_NAME, database_path
 from labelsieve.cli._console import lay_out, messages, progress, results
 from labelsieve.cli._options import AsJson, option, write_errors
-from labelsieve.report.page import FIGURE_FORMATS, Report, make_report, refuse_to_replace, write_report
+from labelsieve.report.findings import N_MAIN
+from labelsieve.report.page import FIGURE_FORMATS, Report, check_replaceable, make_report, write_report
 from labelsieve.report.summary import Summary, as_records, summarise
 from labelsieve.report.summary_file import ENDING, is_summary, read_summary, write_summary
 from labelsieve.report.tables import Table, listed, metric_title
@@ -87,7 +88,7 @@ def report(
         raise typer.BadParameter(f"must end in .csv.gz, got {str(summary)!r}", param_hint="--summary")
     source, default_folder = find_source(runs[0] if runs else None)
     folder = out or default_folder
-    refuse_to_replace(folder)
+    check_replaceable(folder)
     with progress(messages()) as announce:
         announce(f"reading {source}")
         found = read_means(source)
@@ -128,7 +129,7 @@ def _latest_run() -> Path:
 
 def _print_report(made: Report, written: list[Path]) -> None:
     console = results()
-    for text in (*made.missing, *made.findings):
+    for text in (*made.missing, *made.findings[:N_MAIN]):
         console.print(printable(text))
     overall, among_all = made.analysis.main.overall, made.analysis.main.among_all
     if len(overall) > 1:
@@ -148,8 +149,11 @@ def _print_report(made: Report, written: list[Path]) -> None:
 def _narrow_table(console: Console, table: Table, anchor: str) -> RenderableType:
     """Lay out the main columns of a section. The agreement with the paper is transposed."""
     cells = [[re.sub("[−–]", "-", cell.text) for cell in row] for row in table.rows]
-    columns = [table.headings, *cells] if anchor == "paper" else zip(table.headings, *cells, strict=True)
-    shown = {head: texts for head, *texts in columns if anchor == "paper" or head in _NARROW[anchor]}
+    rows = list(zip(table.headings, *cells, strict=True))
+    if anchor == "paper":
+        # Rows without any value belong to methods that were not run.
+        rows = list(zip(*(row for row in rows if set(row[1:]) != {"-"}), strict=True))
+    shown = {head: texts for head, *texts in rows if anchor == "paper" or head in _NARROW[anchor]}
     long = "best setting" if anchor == "sensitivity" else next(iter(shown))
     return lay_out(console, shown, long=long, title=printable(table.title))
 

@@ -1,1 +1,1 @@
-"""What an experiment shows: numbers (`analysis`), then tables and charts of them, then the page."""
+"""Reports of experiments: analysis, tables, charts and the page."""

@@ -1,4 +1,4 @@
-"""Everything that a report says in numbers, computed from the summary of a run."""
+"""Analysis of a run: all numbers of a report."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from labelsieve.report.summary import DIGITS, Facts, Summary, arrange, spread
 
 @dataclass(frozen=True)
 class Analysis:
-    """Numbers of a report: comparisons of the methods, and effects of varying one thing."""
+    """Comparisons of methods and effects of noise, variants and parameters."""
 
     summary: Summary
-    #: The conditions of the tables.
+    #: Comparison under the conditions of the tables.
     main: Comparison
 
     @property
@@ -31,17 +31,17 @@ class Analysis:
 
     @property
     def noun(self) -> str:
-        """What is compared: methods, or the variants of an ablation if there are no methods."""
+        """Noun for the compared entries: "method", or "variant" if there are no methods."""
         return "method" if self.summary.methods_with_role("method") else "variant"
 
     @property
     def several_judges(self) -> bool:
-        """Tell if there are several classifiers or conventions."""
+        """Return True if there are several classifiers or conventions."""
         return len(self.facts.classifiers) > 1
 
     @cached_property
     def others(self) -> dict[str, Comparison]:
-        """Comparisons under every noise and classifier except the main ones, by name."""
+        """Comparisons with other noise or classifiers than the main ones, by name."""
         summary, facts, main = self.summary, self.facts, self.main
         found = {}
         for classifier, level in product(facts.classifiers, facts.noise_rates):
@@ -55,7 +55,7 @@ class Analysis:
 
     @cached_property
     def papers(self) -> dict[str, pd.DataFrame]:
-        """Cells shared with the paper by condition, the main one first; empty unless the experiment is the paper's."""
+        """Cells shared with the paper by condition, main condition first. Empty for other experiments."""
         if not repeats_paper(self.summary.experiment):
             return {}
         conditions = {self.main.classifier: self.main, **self.others}
@@ -66,7 +66,7 @@ class Analysis:
 
     @cached_property
     def noise(self) -> pd.DataFrame:
-        """Methods over the rates of each noise model that has several, by the main classifier.
+        """Values by noise rate for models with several rates, with the main classifier.
 
         The columns are model, dataset, method, metric, rate and value.
         """
@@ -84,7 +84,7 @@ class Analysis:
 
     @cached_property
     def ablations(self) -> dict[tuple[str, str], pd.DataFrame]:
-        """Classifier, metric -> datasets by variants of a method, the first of them whole; NaN for gaps."""
+        """Classifier, metric -> table of datasets by variants, full variant first, NaN for missing."""
         variants, noise = self.summary.methods_with_role("ablation"), self.facts.usual_noise
         if len(variants) < 2:
             return {}
@@ -96,10 +96,10 @@ class Analysis:
 
     @cached_property
     def effects(self) -> pd.DataFrame:
-        """Gains of the whole method over every variant, and of variants over those that differ in one parameter.
+        """Gains of the full method over all variants, and of variants over those that differ in one parameter.
 
-        The columns are classifier, fuller, lesser, sets (what only the lesser sets), metric, dataset and gain, by how
-        much the fuller is better on a data set that has both.
+        The columns are classifier, fuller, lesser, sets (parameters set only by the lesser variant), metric, dataset
+        and gain (positive if the fuller variant is better).
         """
         params = {method.name: method.params for method in self.summary.experiment.all_methods()}
         variants = self.summary.methods_with_role("ablation")
@@ -122,8 +122,8 @@ class Analysis:
     def sweeps(self) -> pd.DataFrame:
         """Sweeps of one or two parameters.
 
-        The columns are classifier, method, parameters (joined by " × "), setting (in words), first and second (values
-        of the parameters), dataset, metric and value. Settings stand in the configured order.
+        The columns are classifier, method, parameters (joined by " × "), setting (as text), first and second (parameter
+        values), dataset, metric and value. Settings are in the configured order.
         """
         rows = []
         for sweep in self.summary.experiment.sweeps:
@@ -143,7 +143,7 @@ class Analysis:
 
     @cached_property
     def settings(self) -> pd.DataFrame:
-        """Best and worst setting of every sweep by average rank over the metrics on data sets without gaps."""
+        """Best and worst setting of each sweep by average rank over metrics and complete datasets."""
         rows = []
         directions = self.sweeps["metric"].map(self.summary.experiment.directions)
         signs = np.where(directions == "lower", 1.0, -1.0)
@@ -158,8 +158,8 @@ class Analysis:
             ahead = f"{(gain > 0).sum()} of {len(gain)}"
             spreads = costs.max(axis=1) - costs.min(axis=1)
             row = (best, ranks[best], worst, ranks[worst], ahead, gain.mean(), spreads.mean())
-            rows.append((*key, *row, costs.shape[1]))
-        columns = ["best", "best_rank", "worst", "worst_rank", "ahead", "gain", "range", "n_settings"]
+            rows.append((*key, *row))
+        columns = ["best", "best_rank", "worst", "worst_rank", "ahead", "gain", "range"]
         return pd.DataFrame(rows, columns=[*_SWEEP, *columns])
 
 
@@ -167,17 +167,17 @@ _SWEEP = ["classifier", "method", "parameters"]
 
 
 def analyse(summary: Summary, *, control: str | None = None) -> Analysis:
-    """Compare the methods of a run, complete or not, with the control: the experiment's, or else the first."""
+    """Analyse a run. The default control is that of the experiment or the first method."""
     facts, experiment, methods = summary.facts, summary.experiment, summary.compared
     if not facts.coverage.n_done:
         failed = facts.coverage.n_failed
-        advice = f"{failed} failed: see labelsieve bench status" if failed else "run the experiment first"
+        advice = f"{failed} failed. See: labelsieve bench status" if failed else "Run the experiment first."
         raise RunError(
-            f"{experiment.name}: finished cells were expected, got none of {facts.coverage.n_planned}; {advice}."
+            f"{experiment.name}: expected finished cells, got none of {facts.coverage.n_planned}. {advice}"
         )
     if control is None:
         control = experiment.control if experiment.control in methods else next(iter(methods), "")
     elif control not in methods:
-        known = ", ".join(methods) or "none, as this run compares no methods"
-        raise RunError(f"the control must be one of the methods ({known}), got {control!r}.")
+        known = ", ".join(methods) or "none in this run"
+        raise RunError(f"--control must be one of the methods ({known}), got {control!r}.")
     return Analysis(summary, Comparison(summary, facts.classifiers[0], facts.usual_noise, control))

@@ -1,9 +1,9 @@
-"""Critical-difference diagrams of average ranks, after Demsar [1]_. Needs matplotlib.
+"""Critical difference diagrams of average ranks by Demsar [1]_. Needs matplotlib.
 
 References
 ----------
-.. [1] Demsar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine Learning
-   Research 7, 2006; figures 1 and 2.
+.. [1] Demsar, "Statistical comparisons of classifiers over multiple data
+   sets", Journal of Machine Learning Research 7, 2006, figures 1 and 2.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from labelsieve._figures import ACCENT, FAINT, INK, PageFigure, chart_style
 from labelsieve._text import one_line
 from labelsieve.report.tables import listed
 
-#: Inches. Two columns of a paper, and readable on a phone.
+#: Inches: two columns of a paper, still readable on a phone.
 WIDTH = 6.4
-# Inches between names and between bars.
+# Distances between names and between bars, in inches.
 _ROW, _LANE = 0.21, 0.09
 _TEXT_SIZE = 9
-# Names longer than this would leave too little of the axis.
+# Longer names would leave too little room for the axis.
 _MOST_LETTERS = 20
 
 
 def groups_not_different(ranks: Sequence[float], cd: float) -> list[list[int]]:
-    """Find the largest groups of two or more ranks that differ by less than `cd`: positions, best first."""
+    """Find the maximal groups of ranks that differ by less than `cd`, as positions with the best first."""
     values = np.asarray(ranks, dtype=float)
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     groups, reached = [], 0
     for first in range(len(order)):
         end = first + int(np.count_nonzero(ordered[first:] - ordered[first] < cd))
-        # A group that ends where an earlier one does is part of it.
+        # A group with the same end as an earlier one is part of it.
         if end > reached and end - first > 1:
             groups.append(order[first:end].tolist())
         reached = max(reached, end)
@@ -51,11 +51,11 @@ def draw_cd_diagram(
     control: str | None = None,
     around_control: bool = False,
 ) -> PageFigure:
-    """Draw average ranks and which of them differ significantly; the best rank, 1, is at the right.
+    """Draw average ranks and mark significant differences. The best rank, 1, is on the right.
 
-    Methods without a rank are left out; the `control` is in colour. Bars join groups that do not differ significantly
-    (Nemenyi). With `around_control`, there is a band of one critical difference around the control instead
-    (Bonferroni-Dunn), outside of which methods are bold.
+    Methods without a rank are left out. The `control` is highlighted. Bars join groups that do not differ significantly
+    (Nemenyi). With `around_control`, a band of one critical difference around the control is drawn instead
+    (Bonferroni–Dunn), and methods outside the band are bold.
 
     Examples
     --------
@@ -64,20 +64,20 @@ def draw_cd_diagram(
     """
     from matplotlib.figure import Figure
 
-    there = {name: float(rank) for name, rank in ranks.items() if np.isfinite(rank)}
-    averages = dict(sorted(there.items(), key=itemgetter(1)))
+    finite = {name: float(rank) for name, rank in ranks.items() if np.isfinite(rank)}
+    averages = dict(sorted(finite.items(), key=itemgetter(1)))
     if not averages:
-        raise ValueError("ranks must have a number for one method or more. Got none.")
+        raise ValueError("ranks must have a finite value for at least one method, got none.")
     if around_control and control not in averages:
-        raise ValueError(f"control must have a rank, as {list(averages)!r} do. Got {control!r}.")
+        raise ValueError(f"control must be one of the ranked methods {list(averages)!r}, got {control!r}.")
     names, values = list(averages), list(averages.values())
     texts = shorten(names, _MOST_LETTERS)
     groups = [] if around_control else groups_not_different(values, cd)
-    # Laid out in inches from the top left.
+    # Positions are in inches from the top left.
     margin = max(text_width(text, _TEXT_SIZE) for text in texts.values()) * 1.12 + 0.65
     left, right, axis_y = margin, WIDTH - margin, 0.97 if title else 0.72
     first_row = axis_y + 0.22 + (1 if around_control else len(groups)) * _LANE
-    # The better half stands at the right, the best on top; the worse half likewise at the left.
+    # The better half is on the right with the best at the top, the worse half on the left.
     n_right = -(-len(names) // 2)
     height = first_row + n_right * _ROW
     worst = max(2, len(names), int(np.ceil(values[-1])))
@@ -92,23 +92,23 @@ def draw_cd_diagram(
     if title:
         axes.text(0.08, 0.2, shorten([title], 60)[title], fontsize=11, fontweight="bold")
     line([left, right], [axis_y] * 2, color=INK, linewidth=1.1)
-    # Numbers that far apart can be read.
+    # Leave enough space between numbers.
     for tick in range(1, worst + 1, int(np.ceil(0.18 * (worst - 1) / (right - left)))):
         line([x(tick)] * 2, [axis_y - 0.07, axis_y], color=INK, linewidth=0.9)
         write(x(tick), axis_y - 0.11, str(tick), ha="center")
     write(right + 0.12, axis_y - 0.11, "better →", color=FAINT)
     if around_control:
-        subject = str(control)
-        centre = averages[subject]
+        name = str(control)
+        centre = averages[name]
         ends = x(min(centre + cd, worst)), x(max(centre - cd, 1))
         line(ends, [axis_y] * 2, color=ACCENT, alpha=0.22, linewidth=14, label="band")
-        write(left, axis_y - 0.42, f"band: {texts[subject]} ± CD = {cd:.2f}", color=ACCENT)
+        write(left, axis_y - 0.42, f"band: {texts[name]} ± CD = {cd:.2f}", color=ACCENT)
         different = [name for name in names if abs(averages[name] - centre) >= cd]
         findings = f"Different from {control} by at least {cd:.2f}: {listed(different) or 'none'}."
     else:
         for lane, group in enumerate(groups):
             y = axis_y + 0.1 + lane * _LANE
-            # A little longer than what it joins.
+            # Bars are slightly longer than the group.
             ends = x(values[group[0]]) + 0.05, x(values[group[-1]]) - 0.05
             line(ends, [y, y], color=INK, linewidth=4, zorder=3, label="group")
         ends = left, left + min(cd / (worst - 1), 1) * (right - left)
@@ -116,8 +116,8 @@ def draw_cd_diagram(
         cut = " (more than the axis)" if cd > worst - 1 else ""
         write(left, axis_y - 0.46, f"CD = {cd:.2f}{cut}")
         different = []
-        told = "; ".join(listed([names[place] for place in group]) for group in groups) or "none"
-        findings = f"Critical difference {cd:.2f}; not different: {told}."
+        joined = "; ".join(listed([names[place] for place in group]) for group in groups) or "none"
+        findings = f"Critical difference {cd:.2f}; not different: {joined}."
     for place, (name, rank) in enumerate(averages.items()):
         is_bold = name == control or name in different
         color = ACCENT if name == control else FAINT if around_control and not is_bold else INK
@@ -138,9 +138,9 @@ def draw_cd_diagram(
 
 
 def shorten(names: Iterable[str], limit: int) -> dict[str, str]:
-    """Cut long names in the middle, because names of one family differ at the end.
+    """Cut long names in the middle, as similar names often differ at the end.
 
-    If two become equal, all stay as they are.
+    If two names would become equal, none are cut.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Charts of a report as data: panels, series and axes, drawn by the script of the page and by matplotlib.
+"""Charts of a report as data, drawn by the script of the page and by matplotlib.
 
-A chart has *choices* (a metric, a data set, a classifier), a *panel* for every combination of them that has data, and
-*series*: methods and references, unless it names others. There are three kinds: lines (values over numbers), dots (a
-row for each series, a dot for each item) and a scatter of ours against theirs.
+A chart has *choices* (such as metric, dataset and classifier), a *panel* for each combination with data, and *series*,
+by default methods and references. There are three kinds: lines, dots (a row for each series and a dot for each item)
+and scatter plots of our values and those of the paper.
 """
 
 from __future__ import annotations
@@ -19,80 +19,80 @@ from labelsieve._text import printable
 from labelsieve.report.analysis import Analysis
 from labelsieve.report.summary import CURVE, STABILITY, Summary, spread
 
-# A page shows these many of the best methods and references at first.
+# Numbers of the best methods and references that are shown initially.
 _METHODS_SHOWN, _REFERENCES_SHOWN = 4, 3
 
 
 class Series(NamedTuple):
-    """A line, or a row of dots."""
+    """Line or row of dots."""
 
     name: str
     reference: bool = False
     control: bool = False
-    #: Shown before the reader chooses.
+    #: Shown initially.
     first: bool = True
 
 
 class Menu(NamedTuple):
-    """Options of which a panel shows one; charts with a choice of the same name follow one another."""
+    """Menu of options. Menus with the same name in other charts change together."""
 
     name: str
     options: tuple[str, ...]
-    #: Of metrics: which values are better, and names for files.
+    #: Directions and file names of metrics.
     better: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
 
 class Panel(NamedTuple):
-    """Values by the position of their series.
+    """Values by position of the series.
 
-    A line has "x" (None for a level without places), "y" and perhaps "e", the deviations. A row of dots has "main"
-    and "items"; a scatter has "x" and "y" by item.
+    A line has "x" (None for a horizontal line), "y" and optionally "e" (standard deviations). A row of dots has "main"
+    and "items". A scatter plot has "x" and "y" by item.
     """
 
     rows: dict[int, dict[str, Any]]
-    #: Names of the items of a row.
+    #: Names of the items.
     items: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart as data."""
+    """Data of a chart."""
 
     kind: Literal["lines", "dots", "scatter"]
     choices: tuple[Menu, ...]
-    #: By the positions of the chosen options.
+    #: Positions of the chosen options -> panel.
     panels: dict[tuple[int, ...], Panel]
     series: tuple[Series, ...]
-    #: The choice whose options are the panels of one figure, and if figures show the first classifier only.
+    #: In figures, the choice with one panel per option, and True to show only the first classifier.
     across: str = ""
     first_judge: bool = False
-    #: Names of the axes, of the main dot of a row and of its items.
+    #: Names of the axes, of main dots and of items.
     x: str = ""
     y: str = ""
     value: str = ""
     item: str = ""
-    #: What the deviations are over.
+    #: Description of the standard deviations, such as "over folds".
     spread: str = ""
     log_x: bool = False
     log_y: bool = False
-    #: Smallest value on the axis of dots.
+    #: Start of the axis of dots.
     start: float | None = None
-    #: 1 or -1 sorts the rows of dots by their main value.
+    #: 1 or -1 to sort rows of dots by main value.
     order: int = 0
-    #: Shaded distance from the best row, and what it means.
+    #: Shaded distance from the best row, and its description.
     band: float | None = None
     band_words: str = ""
 
 
 def charts_of(analysis: Analysis) -> dict[str, Chart]:
-    """Charts by section; those without data are left out."""
+    """Make all charts with data, by name."""
     made = {
         "ranks": _ranks(analysis),
         "curves": _curves(analysis),
         "paper": _paper(analysis),
         "costs": _by_dataset(
-            analysis, {"seconds": "seconds a fit", "peak_mib": "peak memory (MiB)"}, "quantity", order=1, log_x=True
+            analysis, {"seconds": "seconds per fit", "peak_mib": "peak memory (MiB)"}, "quantity", order=1, log_x=True
         ),
         "convergence": _convergence(analysis),
         "stability": _by_dataset(analysis, {name: name.capitalize() for name in STABILITY}, "index", order=-1),
@@ -105,7 +105,7 @@ def charts_of(analysis: Analysis) -> dict[str, Chart]:
 
 
 def page_charts(analysis: Analysis, charts: dict[str, Chart]) -> dict[str, Any]:
-    """Return the series that charts share, and the charts, in values that JSON can hold."""
+    """Return shared series and charts as JSON-compatible values."""
     methods = method_series(analysis)
     made = {}
     for name, chart in charts.items():
@@ -113,15 +113,15 @@ def page_charts(analysis: Analysis, charts: dict[str, Chart]) -> dict[str, Any]:
         made[name] = vars(chart) | {
             "panels": {",".join(map(str, key)): panel for key, panel in chart.panels.items()},
             "series": None if chart.series == methods else chart.series,
-            # Only data sets are shown side by side.
-            "all": names.index("data set") if "data set" in names else None,
+            # Only datasets are shown side by side.
+            "all": names.index("dataset") if "dataset" in names else None,
         }
     found: dict[str, Any] = _plain({"series": methods, "charts": made})
     return found
 
 
 def _plain(value: Any) -> Any:
-    """Four digits are more than a chart can show, and names must not steer the page."""
+    """Convert to JSON-compatible values, with four digits and without control characters."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, dict):
@@ -137,7 +137,7 @@ def _plain(value: Any) -> Any:
 
 
 def method_series(analysis: Analysis) -> tuple[Series, ...]:
-    """Methods, then references; the best of them and the control are shown at first."""
+    """Return methods and references. The best ones and the control are shown initially."""
     summary, main = analysis.summary, analysis.main
     ranks = {**dict.fromkeys(summary.shown, np.inf), **main.among_all, **main.overall}
     first = {
@@ -159,7 +159,7 @@ def _metric_choice(summary: Summary, metrics: Iterable[str]) -> Menu:
 def _lines(
     frame: pd.DataFrame, choices: Mapping[str, Menu], series: Iterable[Series], **options: Any
 ) -> Chart:
-    """Make a chart of a frame with a column per choice, series, x (NaN for a level), y and perhaps e."""
+    """Make a line chart from columns for each choice, series, x (NaN for a horizontal line), y and optionally e."""
     series = tuple(series)
     names = [one.name for one in series]
     known = [choice.files or choice.options for choice in choices.values()]
@@ -175,7 +175,7 @@ def _lines(
 
 
 def _dots(table: pd.DataFrame, main: pd.Series, names: Sequence[str]) -> Panel:
-    """Make a row of dots for every column of a table, with its items in the rows."""
+    """Make a row of dots for each column of a table, with a dot for each table row."""
     rows = {
         names.index(name): {"main": float(main[name]), "items": values.tolist()}
         for name, values in table.items()
@@ -202,12 +202,12 @@ def _ranks(analysis: Analysis) -> Chart | None:
         start=1,
         order=1,
         band=main.nemenyi_cd,
-        band_words="not significantly worse than the first (Nemenyi, 5%)",
+        band_words="not significantly worse than the best (Nemenyi)",
     )
 
 
 def _curves(analysis: Analysis) -> Chart | None:
-    """Every metric against the number of features, at the noise of the tables, by all classifiers."""
+    """Chart metrics by number of features for all classifiers, at the noise of the tables."""
     summary, noise = analysis.summary, analysis.main.noise
     judges = summary.facts.classifiers
     means = pd.concat([summary.select(judge, noise, summary.means) for judge in judges])
@@ -217,14 +217,14 @@ def _curves(analysis: Analysis) -> Chart | None:
     means = means.assign(x=means["n_features"].where(means["size"].notna()))
     choices = {
         "metric": _metric_choice(summary, summary.facts.metrics),
-        "dataset": Menu("data set", tuple(noise)),
+        "dataset": Menu("dataset", tuple(noise)),
         "classifier": Menu("judged by", judges),
     }
     return _lines(
         means.rename(columns={"method": "series", "mean": "y", "fold_std": "e"}),
         choices,
         method_series(analysis),
-        across="data set",
+        across="dataset",
         first_judge=True,
         x="features kept",
         log_x=True,
@@ -252,7 +252,7 @@ def _paper(analysis: Analysis) -> Chart | None:
 
 
 def _by_dataset(analysis: Analysis, quantities: dict[str, str], choice: str, **options: Any) -> Chart:
-    """Costs or stability: a row for each method, an item for each data set; the median stands out."""
+    """Chart costs or stability with a row per method, a dot per dataset and the median."""
     tables = {place: analysis.summary.by_dataset(name) for place, name in enumerate(quantities)}
     panels: dict[tuple[int, ...], Panel] = {
         (place,): _dots(table, table.median(), analysis.summary.shown)
@@ -284,15 +284,15 @@ def _noise(analysis: Analysis) -> Chart:
     frame = analysis.noise
     choices = {
         "metric": _metric_choice(analysis.summary, analysis.facts.metrics),
-        "dataset": Menu("data set", tuple(analysis.summary.datasets)),
+        "dataset": Menu("dataset", tuple(analysis.summary.datasets)),
         "model": Menu("noise", tuple(frame["model"].unique())),
     }
     frame = frame.rename(columns={"method": "series", "rate": "x", "value": "y"})
-    return _lines(frame, choices, method_series(analysis), across="data set", x="noise rate")
+    return _lines(frame, choices, method_series(analysis), across="dataset", x="noise rate")
 
 
 def _ablation(analysis: Analysis) -> Chart | None:
-    """Variants of a method: a row for each, a dot for each data set."""
+    """Chart variants of a method with a row per variant and a dot per dataset."""
     if not analysis.ablations:
         return None
     metrics, judges = analysis.facts.metrics, analysis.facts.classifiers
@@ -307,15 +307,13 @@ def _ablation(analysis: Analysis) -> Chart | None:
 
 
 def _single_sweeps(analysis: Analysis) -> Chart:
-    """Parameters that were varied alone: a line for each data set."""
+    """Chart sweeps of one parameter with a line per dataset."""
     table = analysis.sweeps[analysis.sweeps["second"].isna()].rename(columns={"dataset": "series"})
-    return _sweep_chart(
-        analysis, _numeric(table, "first"), analysis.summary.datasets, "value of the parameter"
-    )
+    return _sweep_chart(analysis, _numeric(table, "first"), analysis.summary.datasets, "parameter value")
 
 
 def _double_sweeps(analysis: Analysis) -> Chart:
-    """Two parameters: a line for each value of the second, means over the data sets without gaps."""
+    """Chart sweeps of two parameters with a line per value of the second, averaged over complete datasets."""
     table = _numeric(analysis.sweeps[analysis.sweeps["second"].notna()], "first", "second")
     n_settings = table.groupby([*_SWEPT, "dataset"])["value"].transform("size")
     is_whole = n_settings == table.groupby(["method", "parameters"])["setting"].transform("nunique")
@@ -323,14 +321,14 @@ def _double_sweeps(analysis: Analysis) -> Chart:
     table = table.groupby([*_SWEPT, "second", "first"], sort=False)["value"].mean().reset_index()
     values = table["second"].map("{:g}".format)
     table = table.assign(series=table["parameters"].str.split(" × ").str[1] + " = " + values)
-    return _sweep_chart(analysis, table, table["series"].unique(), "value of the first parameter")
+    return _sweep_chart(analysis, table, table["series"].unique(), "first parameter")
 
 
 _SWEPT = ["method", "parameters", "metric", "classifier"]
 
 
 def _numeric(table: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """Keep the sweeps of numbers; truth values are none."""
+    """Keep the sweeps of numeric parameters, which excludes booleans."""
     is_number = table[[*columns]].map(lambda value: isinstance(value, Real) and not isinstance(value, bool))
     sweeps = [table["method"], table["parameters"]]
     return table[is_number.all(axis=1).groupby(sweeps).transform("all")]

@@ -1,4 +1,4 @@
-"""Compare methods over data sets: means, ranks and tests."""
+"""Compare methods across datasets by means, ranks and tests."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from labelsieve.report.statistics import (
 )
 from labelsieve.report.summary import Summary, spread
 
-#: Level of all tests.
+#: Significance level of all tests.
 ALPHA = 0.05
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Methods and references under one classifier, with each data set at one noise.
+    """Comparison of methods and references with one classifier and one noise per dataset.
 
-    Only methods and data sets without a gap between them are ranked.
+    Only methods and datasets without missing results are ranked.
     """
 
     summary: Summary
     classifier: str
-    #: Data set -> noise.
+    #: Dataset -> noise.
     noise: dict[str, str]
-    #: The method that the others are compared with.
+    #: Method that the others are compared with.
     control: str
 
     @property
@@ -52,18 +52,18 @@ class Comparison:
         return self.summary.select(self.classifier, self.noise)
 
     def table(self, metric: str, value: str = "mean") -> pd.DataFrame:
-        """Mean, std or fold_std of a metric: datasets by methods and references, NaN for gaps."""
+        """Return mean, std or fold_std of a metric by dataset and method, NaN for missing."""
         rows = self.scores[self.scores["metric"] == metric]
         return spread(rows, self.noise, self.summary.shown, value)
 
     @cached_property
     def means(self) -> dict[str, pd.DataFrame]:
-        """Metric -> `table` of its means."""
+        """Metric -> `table` of means."""
         return {metric: self.table(metric) for metric in self.metrics}
 
     @cached_property
     def _present(self) -> pd.DataFrame:
-        """Where every metric has a value."""
+        """True for datasets and methods that have values of all metrics."""
         index, columns = list(self.noise), list(self.summary.shown)
         present = pd.DataFrame(bool(self.metrics), index=index, columns=columns)
         for table in self.means.values():
@@ -72,7 +72,7 @@ class Comparison:
 
     @cached_property
     def ranked_methods(self) -> list[str]:
-        """Methods that have at least half of the data sets, if any data set has all of them."""
+        """Methods with results on at least half of the datasets, if some dataset has all of them."""
         present = self._present[list(self.summary.compared)]
         present = present[present.any(axis=1)]
         names = present.columns[2 * present.sum() >= max(len(present), 1)].tolist()
@@ -80,40 +80,40 @@ class Comparison:
 
     @cached_property
     def ranked_datasets(self) -> list[str]:
-        """Data sets on which all ranked methods have results."""
+        """Datasets on which all ranked methods have results."""
         return self._datasets_with(self.ranked_methods)
 
     def _datasets_with(self, names: Sequence[str]) -> list[str]:
         return self._present.index[self._present[list(names)].all(axis=1)].tolist() if names else []
 
     def _ranks(self, metric: str, names: Sequence[str]) -> pd.DataFrame:
-        """Rank some methods on every data set that has all of them; a single method is first."""
+        """Rank methods on the datasets that have all of them."""
         values = self.means[metric].loc[self._datasets_with(names), list(names)]
         ranks = rank_methods(values, self.summary.direction(metric)) if len(names) > 1 else 1.0
         return pd.DataFrame(ranks, index=values.index, columns=values.columns)
 
     @cached_property
     def ranks(self) -> dict[str, pd.DataFrame]:
-        """Metric -> ranks, data sets by methods; 1 is best. Empty if nothing can be ranked."""
+        """Metric -> ranks by dataset and method (1 is best), empty if there is nothing to rank."""
         names = self.ranked_methods
         return {metric: self._ranks(metric, names) for metric in self.metrics} if names else {}
 
     @cached_property
     def average_ranks(self) -> pd.DataFrame:
-        """Average rank over the data sets: methods by metrics."""
+        """Average rank over datasets by method and metric."""
         averages = {metric: ranks.to_numpy().mean(axis=0) for metric, ranks in self.ranks.items()}
         return pd.DataFrame(averages, index=self.ranked_methods)
 
     @cached_property
     def overall(self) -> dict[str, float]:
-        """Average rank over all metrics and data sets, best first."""
+        """Average rank over all metrics and datasets, best first."""
         averages = np.mean([self.average_ranks[metric] for metric in self.ranks] or [[]], axis=0)
         ranks = dict(zip(self.ranked_methods, averages.tolist(), strict=True))
         return dict(sorted(ranks.items(), key=lambda item: item[1]))
 
     @cached_property
     def among_all(self) -> dict[str, float]:
-        """Average rank with the complete references ranked too, in table order; they are never tested."""
+        """Average rank among methods and complete references, in table order. References are never tested."""
         if not self.ranks:
             return {}
         complete = self._present.loc[self.ranked_datasets].all()
@@ -123,19 +123,19 @@ class Comparison:
 
     @property
     def no_tests(self) -> str:
-        """Reason why there are no tests; empty if there are."""
+        """Reason why there are no tests, empty if there are."""
         n_datasets, n_methods = len(self.ranked_datasets), len(self.ranked_methods)
         if n_datasets >= 2 and n_methods >= 2:
             return ""
         n_methods = n_methods or len(self.summary.compared)
-        few, many = count(n_datasets, "complete data set"), count(n_methods, "method")
         return (
-            f"Tests across data sets need two data sets and two methods or more; here are {few} and {many}."
+            "Tests need at least 2 complete datasets and 2 methods, got "
+            f"{count(n_datasets, 'dataset')} and {count(n_methods, 'method')}."
         )
 
     @cached_property
     def tests(self) -> pd.DataFrame:
-        """Statistic and p-value of Friedman's and of Iman and Davenport's test, by metric; empty without tests."""
+        """Statistics and p-values of the Friedman and Iman–Davenport tests by metric, empty without tests."""
         names = ["friedman", "friedman_p", "iman_davenport", "iman_davenport_p"]
         ranks = {} if self.no_tests else self.ranks
         rows = {metric: (*friedman(table), *iman_davenport(table)) for metric, table in ranks.items()}
@@ -143,7 +143,7 @@ class Comparison:
 
     @cached_property
     def pairs(self) -> dict[str, pd.DataFrame]:
-        """Metric -> Nemenyi's p-values, methods by methods; empty without tests."""
+        """Metric -> Nemenyi p-values of all pairs of methods, empty without tests."""
         names = self.ranked_methods
         ranks = {} if self.no_tests else self.ranks
         return {
@@ -153,10 +153,10 @@ class Comparison:
 
     @cached_property
     def duels(self) -> pd.DataFrame:
-        """Wins, ties and losses of the control against every other method by metric, with Wilcoxon's p-value.
+        """Wins, ties and losses of the control against the other methods by metric, with Wilcoxon p-values.
 
-        The column "adjusted" holds the p-value adjusted by Holm for the number of methods. Empty without tests, or
-        if the control is not ranked.
+        The column "adjusted" has p-values with Holm's adjustment for the number of methods. Empty without tests or if
+        the control is not ranked.
         """
         rows = []
         others = [name for name in self.ranked_methods if name != self.control]
@@ -174,26 +174,26 @@ class Comparison:
 
     @property
     def has_control(self) -> bool:
-        """Tell if the control can be tested against the others."""
+        """Return True if the control can be tested against the others."""
         return not self.no_tests and self.control in self.ranked_methods
 
     @cached_property
     def nemenyi_cd(self) -> float | None:
-        """Critical difference of average ranks for all pairs; None without tests."""
+        """Critical difference of average ranks for all pairs, None without tests."""
         n_methods, n_datasets = len(self.ranked_methods), len(self.ranked_datasets)
         return None if self.no_tests else nemenyi_cd(n_methods, n_datasets, alpha=ALPHA)
 
     @property
     def bonferroni_dunn_cd(self) -> float | None:
-        """Critical difference of average ranks from the control's; None without tests or control."""
+        """Critical difference of average ranks from the control, None without tests or control."""
         n_methods, n_datasets = len(self.ranked_methods), len(self.ranked_datasets)
         return bonferroni_dunn_cd(n_methods, n_datasets, alpha=ALPHA) if self.has_control else None
 
     @cached_property
     def challenges(self) -> pd.DataFrame:
-        """Count the datasets on which a method beats a reference, by reference, method and metric.
+        """Numbers of datasets on which a method beats a reference, by reference, method and metric.
 
-        The column compared counts the datasets where both have results. Pairs without any are left out.
+        The column "compared" counts the datasets with results of both. Pairs without any are left out.
         """
         costs = {metric: self.summary.cost(metric, self.means[metric]) for metric in self.metrics}
         rows = []

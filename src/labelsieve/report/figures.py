@@ -1,4 +1,4 @@
-"""Figures of a report, drawn from the same data as the charts of its page. Needs matplotlib."""
+"""Matplotlib figures of a report, drawn from the data of its charts."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _COLUMNS = 2
-# Letters that fit into the titles of a panel and of a figure.
+# Maximum lengths of the titles of panels and figures.
 _PANEL_LETTERS, _TITLE_LETTERS = 30, 60
-# More markers hide the lines.
+# More markers would hide the lines.
 _FEW_POINTS, _MARKERS_PER_CURVE = 7, 3
-# Values that differ by less are equal except for rounding.
-_LEVEL = 1e-12
-# Blue, orange and green are those of Okabe and Ito, "Color universal design" (2008). The others were searched
-# for: no two, nor the accent or the grey, come closer than 10 in CIE Lab to an eye that lacks one kind of
-# cone (simulated after Machado et al. 2009), and all are seen on white and on black.
+# Smaller differences are rounding errors.
+_ROUNDING = 1e-12
+# Blue, orange and green are from Okabe and Ito, "Color universal design" (2008). With the other colours, the accent and
+# the grey, all pairs differ by at least 10 in CIE Lab under simulated colour blindness (Machado et al. 2009).
+# All are visible on white and black.
 _COLORS = ("#0072b2", "#e69f00", "#009e73", "#d98cc0", "#33bbcc", "#a0522d", "#bb99ff", "#bb9955")
 _MARKERS = "s^DvPX<>phd*8H"
 _DASHES: tuple[Any, ...] = ("-", (0, (4, 1.2)), (0, (1.5, 1)))
@@ -38,10 +38,10 @@ _REFERENCE_DASHES: tuple[Any, ...] = tuple(
 
 
 def draw_figures(analysis: Analysis, charts: Mapping[str, Chart]) -> Iterator[tuple[str, PageFigure]]:
-    """Draw all figures: their file names and pictures."""
+    """Yield all figures with their file names."""
     yield from _rank_figures(analysis)
     for name, chart in charts.items():
-        # Critical-difference diagrams show the ranks.
+        # Critical difference diagrams show the ranks.
         if name != "ranks":
             yield from draw_chart(name, chart)
 
@@ -57,12 +57,12 @@ def _rank_figures(analysis: Analysis) -> Iterator[tuple[str, PageFigure]]:
         yield f"cd_{metric}", draw_cd_diagram(ranks, main.nemenyi_cd, title=title, control=control)
         if main.bonferroni_dunn_cd is not None:
             critical = main.bonferroni_dunn_cd
-            picture = draw_cd_diagram(ranks, critical, title=title, control=main.control, around_control=True)
-            yield f"control_{metric}", picture
+            figure = draw_cd_diagram(ranks, critical, title=title, control=main.control, around_control=True)
+            yield f"control_{metric}", figure
 
 
 def draw_chart(name: str, chart: Chart) -> Iterator[tuple[str, PageFigure]]:
-    """Draw a chart: one figure per combination of its choices, except the one that its panels go across."""
+    """Draw a chart as one figure per combination of choices, with the options of `across` as panels."""
     figures: dict[tuple[str, str], dict[str, Panel]] = {}
     names = [choice.name for choice in chart.choices]
     for key, panel in sorted(chart.panels.items()):
@@ -73,7 +73,7 @@ def draw_chart(name: str, chart: Chart) -> Iterator[tuple[str, PageFigure]]:
             if choice.name == chart.across:
                 across = choice.options[option]
                 continue
-            # Metrics have names; of other choices, the first option goes without saying.
+            # File names contain metrics and the numbers of other options except the first.
             stem += f"_{choice.files[option]}" if choice.files else f"_{option + 1}" if option else ""
             titles += [choice.options[option]] if choice.files or len(choice.options) > 1 else []
         figures.setdefault((stem, ", ".join(titles) or name), {})[across] = panel
@@ -97,10 +97,10 @@ def _draw(chart: Chart, panels: Mapping[str, Panel], title: str) -> PageFigure:
 
 
 def styles(series: Iterable[Series]) -> list[dict[str, Any]]:
-    """Line styles for matplotlib, the same in every figure of a report.
+    """Return matplotlib line styles, consistent across all figures of a report.
 
-    Each method has a colour and a marker, after eight the lines are dashed as well; references are grey and dashed,
-    and the control is drawn on top, thick.
+    Methods have colours and markers, and also dashes from the ninth on. References are grey and dashed. The control is
+    thick and on top.
     """
     looks: list[dict[str, Any]] = []
     methods, references = count(), count()
@@ -114,7 +114,7 @@ def styles(series: Iterable[Series]) -> list[dict[str, Any]]:
             place = next(methods)
             color, marker = _COLORS[place % len(_COLORS)], _MARKERS[place % len(_MARKERS)]
             dashes = _DASHES[place // len(_COLORS) % len(_DASHES)]
-            # A cross or star covers less of its square.
+            # Crosses and stars look smaller.
             shape = {"marker": marker, "markersize": 5.5 if marker in "PX*" else 4.2}
             looks.append({"color": color, "linestyle": dashes, "linewidth": 1.4, "zorder": 3, **shape})
     return looks
@@ -123,7 +123,7 @@ def styles(series: Iterable[Series]) -> list[dict[str, Any]]:
 def _draw_grid(
     chart: Chart, panels: Mapping[str, Panel], looks: Sequence[dict[str, Any]]
 ) -> tuple[Figure, dict[str, Any]]:
-    """Draw lines or points in panels two to a row; returns the figure and what its legend shows."""
+    """Draw lines or points with two panels per row and return the figure and the legend handles."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -165,13 +165,13 @@ def _numbers(values: Any) -> np.ndarray:
 
 
 def _draw_line(axes: Axes, row: Mapping[str, Any], position: int, style: dict[str, Any]) -> None:
-    """Draw a curve or, for a value without a place, a level."""
+    """Draw a curve, or a horizontal line if there is no x."""
     if row["x"] is None:
         style.pop("marker", None)
         axes.axhline(float(row["y"][0]), **style)
         return
     n_points = len(row["x"])
-    # Markers of the curves start at different places, so that they do not cover one another.
+    # Shift the markers so that those of different curves do not overlap.
     step = 1 if n_points <= _FEW_POINTS else round(n_points / _MARKERS_PER_CURVE)
     axes.plot(_numbers(row["x"]), _numbers(row["y"]), markevery=(position % step, step), **style)
 
@@ -180,8 +180,8 @@ def _finish_lines(axes: Axes, chart: Chart, panel: Panel) -> None:
     x = np.unique([value for row in panel.rows.values() for value in row["x"] or ()])
     y = np.concatenate([_numbers(row["y"]) for row in panel.rows.values()])
     y = y[np.isfinite(y)]
-    if y.size and np.ptp(y) < _LEVEL:
-        # A level line would be magnified until its rounding shows.
+    if y.size and np.ptp(y) < _ROUNDING:
+        # Autoscaling would magnify rounding errors of constant lines.
         axes.set_ylim(y[0] - 0.05, y[0] + 0.05)
     elif chart.log_y and y.size and y.min() > 0:
         axes.set_yscale("log")
@@ -197,7 +197,7 @@ def _finish_lines(axes: Axes, chart: Chart, panel: Panel) -> None:
 
 
 def _log_scale(axes: Axes, values: Iterable[float]) -> None:
-    """Make the x axis logarithmic, with a linear piece for 0; negative values leave it linear."""
+    """Make the x axis logarithmic, linear near 0, or linear if there are negative values."""
     from matplotlib.ticker import NullLocator
 
     numbers = _numbers(list(values))
@@ -215,7 +215,7 @@ def _log_scale(axes: Axes, values: Iterable[float]) -> None:
 
 
 def _make_square(axes: Axes, panel: Panel) -> None:
-    """Give both axes one range and draw the line of equality."""
+    """Give both axes the same range and draw the diagonal."""
     values = np.concatenate([_numbers(row[axis]) for row in panel.rows.values() for axis in "xy"])
     values = values[np.isfinite(values)]
     low, high = (values.min(), values.max()) if values.size else (0.0, 1.0)
@@ -229,7 +229,7 @@ def _make_square(axes: Axes, panel: Panel) -> None:
 
 
 def _draw_dots(chart: Chart, panels: Mapping[str, Panel], looks: Sequence[dict[str, Any]]) -> Figure:
-    """Draw panels side by side with a row for each series: a dot, and a ring for each item."""
+    """Draw panels in one row, with a row for each series: a dot, and a ring for each item."""
     from matplotlib.figure import Figure
 
     positions = sorted({position for panel in panels.values() for position in panel.rows})
@@ -253,12 +253,12 @@ def _draw_dots(chart: Chart, panels: Mapping[str, Panel], looks: Sequence[dict[s
         axes.grid(axis="x")
         axes.tick_params(axis="y", left=False)
         axes.set_title(shorten([title], _PANEL_LETTERS)[title])
-        axes.set_xlabel(f"dot: {chart.value}; rings: data sets", fontsize=8)
+        axes.set_xlabel(f"dot: {chart.value}; rings: datasets", fontsize=8)
     return figure
 
 
 def _name_rows(axes: Axes, series: Sequence[Series]) -> None:
-    """Name the rows of a panel, the first on top: the control in colour, references in grey."""
+    """Label the rows of a panel from the top, with the control in colour and references in grey."""
     short = shorten([one.name for one in series], 30)
     axes.set_yticks(range(len(series)), [short[one.name] for one in series])
     for label, one in zip(axes.get_yticklabels(), series, strict=True):
@@ -269,7 +269,7 @@ def _name_rows(axes: Axes, series: Sequence[Series]) -> None:
 
 
 def _legend(figure: Figure, handles: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Put one legend for all panels below them."""
+    """Add one legend below all panels."""
     if not names:
         return
     short = shorten(names, 34)

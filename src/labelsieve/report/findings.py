@@ -1,31 +1,37 @@
-"""Findings of a run in sentences."""
+"""Findings of a run as short texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import pandas as pd
 
 from labelsieve._text import count
 from labelsieve.report.analysis import Analysis
-from labelsieve.report.comparison import ALPHA, Comparison
-from labelsieve.report.paper import agreement
+from labelsieve.report.comparison import ALPHA
+from labelsieve.report.paper import FLAGSHIP, agreement
 from labelsieve.report.tables import listed, metric_words
+
+#: A report opens with this many findings. The others follow further down.
+N_MAIN = 3
+# Longer lists of names are replaced by their number.
+_MOST_NAMES = 3
 
 
 def find(analysis: Analysis) -> list[str]:
-    """Say what a run shows in a few sentences, the most important first."""
-    parts = (_winner, _significance, _control, _references, _ablation, _sensitivity, _paper)
+    """Describe the findings of a run, most important first."""
+    parts = (_winner, _ablation, _sensitivity, _references, _paper, _control, _with_references, _tests)
     return [text for part in parts for text in part(analysis)]
 
 
 def missing_parts(analysis: Analysis) -> list[str]:
-    """Say what is missing of a run and what the report leaves out; empty if the run is complete."""
+    """Describe the parts missing from a run and from its report."""
     coverage, n_altered, main = analysis.facts.coverage, analysis.facts.n_altered, analysis.main
     texts = []
     if n_altered:
         texts.append(
-            f"{count(n_altered, 'stored row')} failed the checksum and are left out; run the experiment again."
+            f"Not included: {count(n_altered, 'damaged row')}. To recompute, run the experiment again."
         )
     if coverage.complete:
         return texts
@@ -34,16 +40,16 @@ def missing_parts(analysis: Analysis) -> list[str]:
     left = f", {n_left} not run yet" if n_left else ""
     texts.append(
         f"This run is incomplete: {coverage.n_done} of {count(coverage.n_planned, 'cell')} done{failed}{left}. "
-        "Only what is complete is shown: a method on a dataset counts when all its folds and seeds are done."
+        "A method is shown for a dataset if all its folds and seeds are done."
     )
     if coverage.untouched:
-        texts.append(f"Nothing yet of {listed(coverage.untouched)}.")
+        texts.append(f"No results yet for {listed(coverage.untouched)}.")
     unranked = [name for name in analysis.summary.compared if name not in main.ranked_methods]
     if main.ranked_methods and unranked:
-        texts.append(f"Not ranked, as too much of it is missing: {listed(unranked)}.")
+        texts.append(f"Not ranked because too many results are missing: {listed(unranked)}.")
     left_out = [name for name in main.noise if name not in main.ranked_datasets]
     if main.ranked_methods and left_out:
-        texts.append(f"Left out of ranks and tests, as a ranked method lacks results: {listed(left_out)}.")
+        texts.append(f"Not used for ranks and tests because results are missing: {listed(left_out)}.")
     return texts
 
 
@@ -52,135 +58,132 @@ def _leaders(ranks: Mapping[str, float]) -> list[str]:
     return [name for name, rank in ranks.items() if np.isclose(rank, min(ranks.values()))]
 
 
-def _best(ranks: Mapping[str, float]) -> str:
-    """Say who is best on average."""
-    leaders = _leaders(ranks)
-    return f"{listed(leaders)} {'has' if len(leaders) == 1 else 'share'} the best average rank"
-
-
 def _place(ranks: Mapping[str, float], name: str) -> int:
-    """Place of a name by average rank; equals share the better place."""
+    """Place of a name by average rank. Ties share the better place."""
     return 1 + sum(rank < ranks[name] and not np.isclose(rank, ranks[name]) for rank in ranks.values())
 
 
 def _winner(analysis: Analysis) -> Iterator[str]:
+    """Name the methods with the best average rank and those that are significantly worse."""
     main, overall = analysis.main, analysis.main.overall
+    n_compared = len(analysis.summary.compared)
     if len(overall) < 2:
-        compared = analysis.summary.compared
-        if compared:
-            reason = "there is only one." if len(compared) == 1 else "too few results are complete."
-            yield f"No method can be called best: {reason}"
+        if n_compared:
+            reason = "only one is compared" if n_compared == 1 else "too few results are complete"
+            yield f"The {analysis.noun}s are not ranked because {reason}."
         return
     winners = _leaders(overall)
-    scope = f"over {count(len(main.metrics), 'metric')} and {count(len(main.ranked_datasets), 'dataset')}"
     best = overall[winners[0]]
-    text = f"Among the {len(overall)} {analysis.noun}s, {_best(overall)}, {best:.2f} {scope}"
     others = {name: rank for name, rank in overall.items() if name not in winners}
+    verb = "has" if len(winners) == 1 else "share"
+    following = ""
     if len(winners) == 1:
-        text += f", {min(others.values()) - best:.2f} ahead of {listed(_leaders(others))}"
-    yield f"{text} (1 is best)."
+        second = _leaders(others)
+        following = f", followed by {listed(second)} ({others[second[0]]:.2f})"
+    text = f"{listed(winners)} {verb} the best average rank of {len(overall)} {analysis.noun}s ({best:.2f}){following}."
+    if main.nemenyi_cd is not None:
+        worse = [name for name, rank in overall.items() if rank - best >= main.nemenyi_cd]
+        names = listed(worse) if len(worse) <= _MOST_NAMES else f"{len(worse)} others"
+        text += f" The lead over {names} is significant." if worse else " The lead is not significant."
+    yield text
 
 
-def _significance(analysis: Analysis) -> Iterator[str]:
-    main = analysis.main
-    if main.no_tests or main.nemenyi_cd is None:
-        if main.metrics and analysis.summary.compared:
-            yield main.no_tests
+def _ablation(analysis: Analysis) -> Iterator[str]:
+    """Count the comparisons in which the full method beats its variants, by classifier."""
+    for classifier, effects in analysis.effects.groupby("classifier", sort=False):
+        full = effects["fuller"].iloc[0]
+        outcomes = [
+            f"{lesser} in {(gain > 0).sum()} of {len(gain)}"
+            for lesser, gain in effects[effects["fuller"] == full].groupby("lesser", sort=False)["gain"]
+        ]
+        judged = f" (judged by {classifier})" if analysis.several_judges else ""
+        yield f"{full} beats {listed(outcomes)} comparisons{judged}."
+
+
+def _sensitivity(analysis: Analysis) -> Iterator[str]:
+    """Name the settings with the best average rank with the main classifier."""
+    found = analysis.settings
+    found = found[found["classifier"] == analysis.main.classifier]
+    judged = f" (judged by {analysis.main.classifier})" if analysis.several_judges else ""
+    for method, rows in found.groupby("method", sort=False):
+        settings = [best.replace(", ", " with ") for best in rows["best"]]
+        yield f"{method} does best on average at {listed(settings)}{judged}."
+
+
+def _references(analysis: Analysis) -> Iterator[str]:
+    """Count the methods that beat each reference in most comparisons."""
+    challenges, noun = analysis.main.challenges, analysis.noun
+    if challenges.empty:
         return
-    winners = _leaders(main.overall)
-    best = main.overall[winners[0]]
-    worse = [name for name, rank in main.overall.items() if rank - best >= main.nemenyi_cd]
-    verb = "is" if len(winners) == 1 else "are"
-    text = (
-        f"{listed(winners)} {verb} significantly better than {listed(worse)}"
-        if worse
-        else "No lead over another method is significant"
-    )
-    p_values = main.tests["iman_davenport_p"]
-    differing = [metric_words(metric) for metric in p_values.index[p_values < ALPHA]]
-    which = f" ({listed(differing)})" if 0 < len(differing) < len(p_values) else ""
-    yield (
-        f"{text}: average ranks must differ by {main.nemenyi_cd:.2f} (Nemenyi, {ALPHA:.0%}). The methods differ "
-        f"significantly on {len(differing)} of {count(len(p_values), 'metric')}{which} (Iman–Davenport)."
-    )
+    n_methods = challenges["method"].nunique()
+    counts = challenges.groupby(["reference", "method"], sort=False)[["wins", "compared"]].sum()
+    n_better = (2 * counts["wins"] > counts["compared"]).groupby("reference", sort=False).sum()
+    texts = []
+    for n, references in sorted((n, names.index) for n, names in n_better.groupby(n_better)):
+        subject = {0: f"No {noun} beats", n_methods: f"Every {noun} beats"}.get(
+            n, f"{n} of {n_methods} {noun}s {'beats' if n == 1 else 'beat'}"
+        )
+        texts.append(f"{subject} {listed(references, 'and' if n else 'or')}")
+    yield f"{'. '.join([f'{texts[0]} in most comparisons', *texts[1:]])}."
+
+
+def _paper(analysis: Analysis) -> Iterator[str]:
+    """Compare the rank of the flagship method and the scores with the paper."""
+    if not analysis.papers:
+        return
+    cells = analysis.papers[analysis.main.classifier]
+    found = agreement(cells).loc[""]
+    ours, theirs = found["flagship_rank"], found["flagship_rank_in_paper"]
+    if not pd.isna(ours):
+        yield f"The average rank of {FLAGSHIP} is {ours:.2f} here and {theirs:.2f} in the PML-FSMIR paper."
+    yield f"Scores differ from those of the PML-FSMIR paper by {found['difference']:.2f} on average."
 
 
 def _control(analysis: Analysis) -> Iterator[str]:
+    """Compare the control with the other methods, unless it is the best."""
     main = analysis.main
     critical, overall = main.bonferroni_dunn_cd, main.overall
     if critical is None or next(iter(overall)) == main.control:
         return
-    own = overall[main.control]
-    better = [name for name, rank in overall.items() if own - rank >= critical]
-    worse = [name for name, rank in overall.items() if rank - own >= critical]
+    rank = overall[main.control]
+    better = [name for name, other in overall.items() if rank - other >= critical]
+    worse = [name for name, other in overall.items() if other - rank >= critical]
     verdicts = [
         f"significantly {word} than {listed(names)}"
         for word, names in (("worse", better), ("better", worse))
         if names
     ]
-    verdict = listed(verdicts) or "not significantly different from any other"
     yield (
-        f"{main.control}, the control, is number {_place(overall, main.control)} of the {len(overall)} "
-        f"{analysis.noun}s with {own:.2f}: {verdict} (Bonferroni–Dunn, {critical:.2f} ranks)."
+        f"{main.control}, the control, is number {_place(overall, main.control)} of {len(overall)} {analysis.noun}s "
+        f"({rank:.2f}). It is {listed(verdicts) or 'not significantly different from any other'} "
+        f"(Bonferroni–Dunn, critical difference {critical:.2f})."
     )
 
 
-def _references(analysis: Analysis) -> Iterator[str]:
-    """Say how many methods beat each reference, and who is first if the references are ranked too."""
+def _with_references(analysis: Analysis) -> Iterator[str]:
+    """Name the best of methods and references together."""
+    ranks, overall = analysis.main.among_all, analysis.main.overall
+    if len(ranks) <= len(overall) or not overall:
+        return
+    leaders = _leaders(ranks)
+    behind = [f"{name} is number {_place(ranks, name)}" for name in _leaders(overall) if name not in leaders]
+    verb = "has" if len(leaders) == 1 else "share"
+    text = f"With references included, {listed(leaders)} {verb} the best average rank of {len(ranks)}"
+    yield f"{', and '.join([text, listed(behind)]) if behind else text}."
+
+
+def _tests(analysis: Analysis) -> Iterator[str]:
+    """Summarise the tests over all methods, or explain why there are none."""
     main = analysis.main
-    if main.challenges.empty:
+    if main.nemenyi_cd is None:
+        if main.metrics and analysis.summary.compared:
+            yield main.no_tests
         return
-    counts = main.challenges.groupby(["reference", "method"], sort=False)[["wins", "compared"]].sum()
-    better = 2 * counts["wins"] > counts["compared"]
-    n_better = better.groupby("reference", sort=False).sum()
-    text = listed([f"{name} {n}" for name, n in n_better.items()])
+    p_values = main.tests["iman_davenport_p"]
+    differing = [metric_words(metric) for metric in p_values.index[p_values < ALPHA]]
+    names = f": {listed(differing)}" if 0 < len(differing) < len(p_values) else ""
+    yield f"Average ranks must differ by at least {main.nemenyi_cd:.2f} to be significant (Nemenyi, {ALPHA:.0%})."
     yield (
-        f"Number of the {len(analysis.summary.compared)} {analysis.noun}s that beat each reference in most comparisons "
-        f"(a metric on a dataset): {text}.{_with_references(main)}"
-    )
-
-
-def _with_references(main: Comparison) -> str:
-    ranks = main.among_all
-    if len(ranks) <= len(main.overall):
-        return ""
-    leaders, best = _leaders(ranks), _leaders(main.overall)
-    behind = [f"{name} is number {_place(ranks, name)}" for name in best if name not in leaders]
-    rest = f" and {listed(behind)}" if behind else ""
-    return f" With the references ranked too, {_best(ranks)} of {len(ranks)}{rest}."
-
-
-def _ablation(analysis: Analysis) -> Iterator[str]:
-    """Say by how much the whole method is better than its variants, for every classifier."""
-    for classifier, effects in analysis.effects.groupby("classifier", sort=False):
-        whole = effects["fuller"].iloc[0]
-        outcomes = [
-            f"than {lesser} in {(gain > 0).sum()} of {len(gain)} (mean gain {gain.mean():+.4f})"
-            for lesser, gain in effects[effects["fuller"] == whole].groupby("lesser", sort=False)["gain"]
-        ]
-        judged = f"Judged by {classifier}, " if analysis.several_judges else ""
-        yield f"{judged}{whole} is better {listed(outcomes)} comparisons (a metric on a dataset)."
-
-
-def _sensitivity(analysis: Analysis) -> Iterator[str]:
-    """Name the settings with the best average rank over datasets and metrics, by the main classifier."""
-    found = analysis.settings
-    found = found[found["classifier"] == analysis.main.classifier]
-    judged = f", judged by {analysis.main.classifier}" if analysis.several_judges else ""
-    for method, rows in found.groupby("method", sort=False):
-        settings = [
-            f"{row.best.replace(', ', ' with ')} (of {row.n_settings} settings)" for row in rows.itertuples()
-        ]
-        yield f"{method} does best on average with {listed(settings)}{judged}."
-
-
-def _paper(analysis: Analysis) -> Iterator[str]:
-    if not analysis.papers:
-        return
-    cells = analysis.papers[analysis.main.classifier]
-    found = agreement(cells).loc[""]
-    yield (
-        f"Ours differ from the {len(cells)} cells of the PML-FSMIR paper by {found['difference']:.2f} in the "
-        f"mean, and the orders of the methods correlate {found['spearman']:.2f} (Spearman). PML-FSMIR's average rank "
-        f"there is {found['flagship_rank']:.2f}, and {found['flagship_rank_in_paper']:.2f} in the paper."
+        f"The {analysis.noun}s differ significantly on {len(differing)} of {count(len(p_values), 'metric')}{names} "
+        "(Iman–Davenport)."
     )

@@ -1,4 +1,4 @@
-"""Sections on the methods compared with one another, with the references and with the paper."""
+"""Sections that compare the methods with each other, the references and the paper."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OVERALL = "all metrics"
 
 
 def ranks(analysis: Analysis) -> Iterator[Section]:
-    """Average ranks by metric and overall, best first; references are ranked in the last column only."""
+    """Show average ranks by metric and overall, best first. References are only in the last column."""
     main = analysis.main
     if len(main.ranked_methods) < 2:
         return
@@ -38,23 +38,22 @@ def ranks(analysis: Analysis) -> Iterator[Section]:
     groups = dict.fromkeys(frame.columns, "average rank among the methods")
     among_all = pd.Series(main.among_all, dtype=float).sort_values(kind="stable")
     frame = frame.reindex([*main.overall, *(name for name in among_all.index if name not in main.overall)])
-    frame["with the references ranked too"] = among_all
+    frame["with references"] = among_all
     table = Table(
         "average_ranks",
         "Average ranks",
         frame.rename_axis("method"),
         form=".2f",
-        note="1 is best.",
         groups=groups,
         marks=mark_best(frame.T).T,
     )
-    scope = f"{count(len(main.ranked_datasets), 'data set')} ({listed(main.ranked_datasets)})"
-    text = f"Each method's place on each data set, averaged over {scope}."
+    scope = f"{count(len(main.ranked_datasets), 'dataset')} ({listed(main.ranked_datasets)})"
+    text = f"Rank of each method, averaged over {scope}. 1 is best."
     yield Section("ranks", "Average ranks", (text,), (table, *_condition_tables(analysis)))
 
 
 def _condition_tables(analysis: Analysis) -> list[Table]:
-    """Average ranks under each noise and classifier, without and with references; empty for one condition."""
+    """Make tables of average ranks by noise and classifier, without and with references."""
     others = {name: other for name, other in analysis.others.items() if other.ranks}
     if not others:
         return []
@@ -67,8 +66,8 @@ def _condition_tables(analysis: Analysis) -> list[Table]:
     ranks = analysis.main.among_all
     everyone = everyone.reindex(sorted(ranks, key=ranks.__getitem__)).rename_axis("method")
     title = "Average ranks under other conditions"
-    longer = f"{title}, with the references ranked too"
-    note = "Over all metrics and the data sets complete there; 1 is best."
+    longer = f"{title}, with references"
+    note = "Over all metrics and complete datasets. 1 is best."
     return [
         Table("conditions", title, methods, ".2f", note, marks=mark_best(methods)),
         Table("conditions_with_references", longer, everyone, ".2f", note, marks=mark_best(everyone.T).T),
@@ -76,24 +75,23 @@ def _condition_tables(analysis: Analysis) -> list[Table]:
 
 
 def curves(analysis: Analysis) -> Iterator[Section]:
-    """Every curve in long form, for programs; the page has charts."""
+    """Show charts of metrics by number of features, and all values in a file."""
     main, summary = analysis.main, analysis.summary
     means = summary.select(main.classifier, main.noise, summary.means)
     means = arrange(means, dataset=main.noise, metric=main.metrics, method=summary.shown)
     if means.groupby(["dataset", "method", "metric"])["size"].count().gt(1).any():
-        heads = {"dataset": "data set", "n_features": "features", "mean": "value"}
+        heads = {"n_features": "features", "mean": "value"}
         frame = means[["dataset", "method", "metric", "size", "n_features", "mean"]].rename(columns=heads)
         text = (
-            "Each metric against the number of features kept: means over folds, seeds and draws, the band one standard "
-            "deviation over the folds. Point at a line, or move with the arrow keys, for its values; names below "
-            "switch lines off and on."
+            "Lines are means over folds, seeds and draws. Bands show one standard deviation over folds. Point at a "
+            "line or use the arrow keys to see values. Click a name to show or hide its line."
         )
-        file = Table("curves", "All metrics at all sizes", frame.set_index("data set"))
+        file = Table("curves", "All metrics at all sizes", frame.set_index("dataset"))
         yield Section("curves", "Metrics by number of features", (text,), files=(file,))
 
 
 def metrics(analysis: Analysis) -> Iterator[Section]:
-    """One table per metric: data sets by methods and references, with the average ranks below."""
+    """Show a table per metric, with average ranks in the footer."""
     main = analysis.main
     if analysis.summary.shown and main.metrics:
         conditions = ", ".join(dict.fromkeys(main.noise.values()))
@@ -120,22 +118,22 @@ def _metric_table(comparison: Comparison, metric: str) -> Table:
         average = comparison.average_ranks[metric].rename("average rank").to_frame().T
         frame = pd.concat([frame, average.reindex(columns=frame.columns)])
         marks = pd.concat([marks, mark_best(average).reindex(columns=marks.columns, fill_value="")])
-    dagger = " † is a reference ahead of every method." if summary.references else ""
+    dagger = " †: reference better than all methods." if summary.references else ""
     spreads = {
-        FOLDS: " ± standard deviation over the folds at one size (root mean square over the sizes)",
-        SIZES: " ± standard deviation over the sizes of the means over folds",
+        FOLDS: " ± standard deviation over folds (root mean square over sizes)",
+        SIZES: " ± standard deviation over sizes",
     }
     note, size_note = (
-        f"Mean over folds and sizes{words if parts[ending].notna().any(axis=None) else ''}; {direction} is better. "
-        f"Best method bold, second underlined.{dagger}"
+        f"Mean over folds and sizes{words if parts[ending].notna().any(axis=None) else ''}. "
+        f"{direction.capitalize()} is better. Bold: best method. Underlined: second best.{dagger}"
         for ending, words in spreads.items()
     )
     groups = dict.fromkeys(summary.compared, "methods") | dict.fromkeys(summary.references, "references")
     return Table(
-        # A user-defined metric could have the name of another table.
+        # A user-defined metric may have the name of another table.
         metric if metric in METRICS else f"metric_{metric}",
         summary.title(metric),
-        frame.rename_axis("data set"),
+        frame.rename_axis("dataset"),
         note=note,
         size_note=size_note,
         groups=groups,
@@ -145,7 +143,7 @@ def _metric_table(comparison: Comparison, metric: str) -> Table:
 
 
 def references(analysis: Analysis) -> Iterator[Section]:
-    """Comparisons in which methods beat the references: over all metrics, then one table per metric."""
+    """Show how often methods beat the references, overall and by metric."""
     found = analysis.main.challenges
     if found.empty:
         return
@@ -158,38 +156,40 @@ def references(analysis: Analysis) -> Iterator[Section]:
         order = analysis.summary.compared, found["reference"].unique()
         words, marks = cross(pairs, "method", "reference", order)
         stem = "references" if metric is None else f"references_{metric}"
-        scope = "over all metrics and data sets" if metric is None else f"{metric_words(metric)}, data sets"
-        title = f"Comparisons in which the method beats the reference: {scope}"
+        scope = "all metrics" if metric is None else metric_words(metric)
+        title = f"Comparisons won against references: {scope}"
         tables.append(Table(stem, title, words, note="Bold: better in more than half.", marks=marks))
     text = (
-        "A method that does not beat random features, plain filters, all features or no features at all has "
-        "not earned its place. A comparison is one metric on one data set, by the means over all sizes."
+        "A useful method should beat simple references, such as filters, random rankings, all features or no features. "
+        "A comparison is one metric on one dataset, averaged over sizes."
     )
     overall, *single = tables
-    yield Section("references", "Do the methods beat the references?", (text,), (overall,), tuple(single))
+    yield Section("references", "Comparison with references", (text,), (overall,), tuple(single))
 
 
 def statistics(analysis: Analysis) -> Iterator[Section]:
-    """Tests over data sets: of all methods, of all pairs, and of the control against each other method."""
+    """Show tests of all methods, of all pairs, and of the control against each method."""
     main = analysis.main
     if main.no_tests or main.nemenyi_cd is None:
         if analysis.summary.compared:
-            yield Section("statistics", "Statistics", (main.no_tests,))
+            yield Section("statistics", "Statistical tests", (main.no_tests,))
         return
-    scope = f"{count(len(main.ranked_datasets), 'data set')} and {count(len(main.ranked_methods), 'method')}"
-    text = (
-        f"All tests compare methods over data sets, never over folds, at {ALPHA:.0%}. With {scope}, two methods "
-        f"differ significantly if their average ranks are {main.nemenyi_cd:.2f} or more apart (Nemenyi, all pairs)"
-    )
+    scope = f"{count(len(main.ranked_datasets), 'dataset')} and {count(len(main.ranked_methods), 'method')}"
+    texts = [
+        f"Tests compare {scope} at the {ALPHA:.0%} level, with datasets as independent samples. Two average ranks are "
+        f"significantly different if they differ by at least {main.nemenyi_cd:.2f} (Nemenyi, all pairs)."
+    ]
     critical = main.bonferroni_dunn_cd
     if critical is None:
-        texts = [f"{text}.", f"{main.control}, the control, is not ranked, so nothing is compared with it."]
+        texts.append(f"There are no tests of the control, {main.control}, because it is not ranked.")
     else:
-        differs = f"a method differs from {main.control} at {critical:.2f} (Bonferroni–Dunn)"
-        texts = [f"{text}, and {differs}."]
+        texts.append(
+            f"A method is significantly different from {main.control} if their average ranks differ by at least "
+            f"{critical:.2f} (Bonferroni–Dunn)."
+        )
     duels = _duel_tables(main)
     tables = (_difference_table(main), *duels[:1])
-    yield Section("statistics", "Statistics", tuple(texts), tables, (*_pair_tables(main), *duels[1:]))
+    yield Section("statistics", "Statistical tests", tuple(texts), tables, (*_pair_tables(main), *duels[1:]))
 
 
 def _difference_table(comparison: Comparison) -> Table:
@@ -201,7 +201,7 @@ def _difference_table(comparison: Comparison) -> Table:
         for table in comparison.pairs.values()
     ]
     form = dict(zip(names, (".2f", "p") * 2, strict=True))
-    return Table("tests", "Do the methods differ at all?", frame, form)
+    return Table("tests", "Differences between methods", frame, form)
 
 
 def _pair_tables(comparison: Comparison) -> Iterator[Table]:
@@ -209,12 +209,12 @@ def _pair_tables(comparison: Comparison) -> Iterator[Table]:
         frame = p_values.mask(np.eye(len(p_values), dtype=bool)).rename_axis("method")
         marks = (frame < ALPHA).map({True: "best", False: ""}.get)
         title = f"Nemenyi p-values: {metric_words(metric)}"
-        note = f"Adjusted for all pairs; bold is below {ALPHA}."
+        note = f"Adjusted for all pairs. Bold: below {ALPHA}."
         yield Table(f"nemenyi_{metric}", title, frame, form="p", note=note, marks=marks)
 
 
 def _duel_tables(comparison: Comparison) -> list[Table]:
-    """Wins, ties and losses of the control against each method, then the p-values; empty without a test."""
+    """Make tables of wins, ties and losses of the control and of p-values. Empty without tests."""
     duels, control = comparison.duels, comparison.control
     if duels.empty:
         return []
@@ -226,48 +226,48 @@ def _duel_tables(comparison: Comparison) -> list[Table]:
     every["metric"] = every["metric"].map(metric_words)
     words, marks = cross(every, "method", "metric", (every["method"].unique(), every["metric"].unique()))
     note = (
-        f"Data sets where {control} is better/equal/worse; bold where Wilcoxon's test, "
-        f"adjusted by Holm for the number of methods, is below {ALPHA}."
+        f"Numbers of datasets where {control} is better/equal/worse. Bold: p-value below {ALPHA} (Wilcoxon test with "
+        "Holm's adjustment)."
     )
     n_datasets, n_methods = len(comparison.ranked_datasets), len(comparison.ranked_methods)
-    # Of the 2^n patterns of signs, the two with all signs equal are the least likely.
+    # The smallest p-value is that of the two among 2^n sign patterns with all signs equal.
     least = 2 * 0.5**n_datasets * (n_methods - 1)
     if least >= ALPHA:
-        few = f"{count(n_datasets, 'data set')} and {count(n_methods, 'method')}"
-        note += f" With {few} it is never below {min(least, 1):.3f}: nothing can be bold."
+        few = f"{count(n_datasets, 'dataset')} and {count(n_methods, 'method')}"
+        note += f" With {few}, p-values are never below {min(least, 1):.3f}."
     heads = {"method": "against", "p_value": "p (Wilcoxon)", "adjusted": "p (Holm)"}
     single = duels.assign(metric=duels["metric"].map(metric_words)).rename(columns=heads)
     title = f"Win/tie/loss of {control}"
     return [
         Table("win_tie_loss", title, words.rename_axis("against"), note=note, marks=marks),
-        Table("wilcoxon", f"Wilcoxon's tests of {control}", single.set_index("metric"), form="p"),
+        Table("wilcoxon", f"Wilcoxon tests of {control}", single.set_index("metric"), form="p"),
     ]
 
 
 def paper(analysis: Analysis) -> Iterator[Section]:
-    """Agreement with the paper's numbers, our means and the paper's by metric, and all cells in full."""
+    """Show the agreement with the paper, values by metric, and all cells in a file."""
     if not analysis.papers:
         return
     cells = analysis.papers[analysis.main.classifier]
     text = (
-        f"The same cells in {CITATION}, as printed there. The paper does not say all conventions, so its "
-        "numbers may mean something else; the order of the methods is compared by rank correlation."
+        f"Comparison with the values printed in {CITATION}. The paper does not state all conventions, so its "
+        "numbers may not be directly comparable. Rank correlations compare the order of the methods."
     )
     every = cells[["metric", "dataset", "method", "ours", "theirs"]].assign(
         metric=cells["metric"].map(metric_words), difference=cells["ours"] - cells["theirs"]
     )
-    every = every.rename(columns={"dataset": "data set", "theirs": "paper"}).set_index("metric")
+    every = every.rename(columns={"theirs": "paper"}).set_index("metric")
     form = {"paper": ".2f", "difference": "+.3f"}
-    file = Table("paper_cells", "Ours and the paper's, all cells", every, form)
+    file = Table("paper_cells", "All cells shared with the paper", every, form)
     overall, by_metric = _agreement_tables(analysis)
     folded = (by_metric, *_paper_tables(cells))
-    yield Section("paper", "Ours and the paper’s", (text,), (overall,), folded, files=(file,))
+    yield Section("paper", "Comparison with the paper", (text,), (overall,), folded, files=(file,))
 
 
 def _agreement_tables(analysis: Analysis) -> list[Table]:
-    """Agreement with the paper's numbers under every noise and classifier, then the same by metric."""
-    place = f"label frequencies alone, every label predicted, in {FLAGSHIP}'s place"
-    # Heading -> group above it and format, in the order of `agreement`.
+    """Make tables of the agreement with the paper by noise and classifier, overall and by metric."""
+    place = f"label frequencies instead of {FLAGSHIP}"
+    # Heading -> its group and format, in the order of `agreement`.
     columns = {
         "cells": ("", ""),
         "mean difference": ("all methods", ".3f"),
@@ -283,18 +283,18 @@ def _agreement_tables(analysis: Analysis) -> list[Table]:
     groups = {name: group for name, (group, _) in columns.items() if group}
     form = {name: form for name, (_, form) in columns.items()}
     note = (
-        "Differences are means of absolute values, ours minus the printed. Spearman's correlation is of the order of "
-        "the methods, mean over data sets and metrics. Ranks are averages over data sets and metrics among the methods "
-        f"that the paper compares; 1 is best. The last three columns put label frequencies with every label "
-        f"predicted into {FLAGSHIP}'s place: how far they are from what is printed for it, and which rank they have."
+        "Differences are mean absolute differences from the printed values. Spearman correlations of the order of the "
+        "methods are averaged over datasets and metrics. Ranks are averages over datasets and metrics among the "
+        f"methods in the paper, and 1 is best. The last three columns replace {FLAGSHIP} by label frequencies with "
+        "every label predicted."
     )
-    title = "How well the paper's numbers are met"
+    title = "Agreement with the paper"
     found = pd.concat(
         {name: agreement(cells) for name, cells in analysis.papers.items()}, names=["judged by", "metric"]
     ).set_axis(list(columns), axis=1)
     overall = found.xs("", level="metric")
     by_metric = found.drop("", level="metric").rename(metric_words, level="metric").reset_index("metric")
-    shorter = "As above, each metric alone."
+    shorter = "As above, by metric."
     return [
         Table("paper_agreement", title, overall, form, note, groups=groups),
         Table("paper_agreement_by_metric", f"{title}, by metric", by_metric, form, shorter, groups=groups),
@@ -302,7 +302,7 @@ def _agreement_tables(analysis: Analysis) -> list[Table]:
 
 
 def _paper_tables(cells: pd.DataFrame) -> Iterator[Table]:
-    """Our means and the paper's by metric, with the correlations of the orders."""
+    """Make tables by metric of our means, the printed means and rank correlations."""
     orders = pd.DataFrame(
         {name.capitalize(): correlate_orders(cells, name) for name in ("spearman", "kendall")}
     )
@@ -310,6 +310,6 @@ def _paper_tables(cells: pd.DataFrame) -> Iterator[Table]:
     words = cells["ours"].map("{:.2f} / ".format) + cells["theirs"].map("{:.2f}".format)
     for metric, part in cells.assign(words=words, mark="").groupby("metric", sort=False):
         frame, _ = cross(part, "dataset", "method", (part["dataset"].unique(), part["method"].unique()))
-        frame = frame.join(orders.loc[metric]).rename_axis("data set")
-        title = f"{metric_title(metric, METRICS[metric].direction)}: ours / the paper's"
+        frame = frame.join(orders.loc[metric]).rename_axis("dataset")
+        title = f"{metric_title(metric, METRICS[metric].direction)}: ours / paper"
         yield Table(f"paper_{metric}", title, frame, form=".2f", groups=groups)

@@ -1,4 +1,4 @@
-"""The report of a run: its numbers, sentences and tables, and the folder with page, tables and figures."""
+"""Report of a run: findings, tables and charts, written to a folder with a page, tables and figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from labelsieve.report import method_sections as methods
 from labelsieve.report import run_sections as runs
 from labelsieve.report.analysis import Analysis, analyse
 from labelsieve.report.charts import Chart, charts_of, page_charts
-from labelsieve.report.findings import find, missing_parts
+from labelsieve.report.findings import N_MAIN, find, missing_parts
 from labelsieve.report.summary import Summary, as_records
 from labelsieve.report.tables import FORMATS, Section, listed
 
@@ -31,12 +31,19 @@ PAGE = "index.html"
 #: Formats of figures.
 FIGURE_FORMATS = ("pdf", "svg", "png")
 _GENERATOR = "labelsieve report"
-# Files and folders of a report; a folder with anything else in it is not replaced.
+# Files and folders of a report. A folder with other content is not replaced.
 _PARTS = (
     *(PAGE, "tables", "figures"),
     *(f"tables/*.{ending}" for ending in FORMATS),
     *(f"figures/*.{ending}" for ending in FIGURE_FORMATS),
 )
+
+
+def _more_findings(analysis: Analysis) -> Iterator[Section]:
+    """Show the findings that the page does not open with."""
+    yield Section("more-findings", "More findings", tuple(find(analysis)[N_MAIN:]))
+
+
 _SECTIONS = (
     methods.ranks,
     methods.curves,
@@ -49,6 +56,7 @@ _SECTIONS = (
     runs.noise,
     runs.ablation,
     runs.sensitivity,
+    _more_findings,
     runs.failures,
     runs.provenance,
 )
@@ -56,11 +64,12 @@ _SECTIONS = (
 
 @dataclass(frozen=True)
 class Report:
-    """Numbers, sentences and tables of a run."""
+    """Findings and tables of a run."""
 
     analysis: Analysis
-    #: Sentences on what is missing of the run; empty if it is complete.
+    #: Descriptions of missing parts, empty if the run is complete.
     missing: tuple[str, ...]
+    #: Findings, most important first.
     findings: tuple[str, ...]
     sections: tuple[Section, ...]
 
@@ -70,9 +79,9 @@ class Report:
         return charts_of(self.analysis)
 
     def as_dict(self) -> dict[str, Any]:
-        """Findings and tables in values that JSON can hold."""
+        """Return findings and tables as JSON-compatible values."""
         main = self.analysis.main
-        # Perfect agreement gives an infinite statistic, which JSON does not have.
+        # JSON has no infinity, the statistic of perfect agreement.
         tests = main.tests.replace(np.inf, None).astype(object)
         return {
             "complete": self.analysis.facts.coverage.complete,
@@ -100,12 +109,12 @@ class Report:
 
 
 def make_report(summary: Summary, *, control: str | None = None) -> Report:
-    """Compute everything that a report shows; `control` is that of `analyse`."""
+    """Compute the report of a run. `control` is passed to `analyse`."""
     analysis = analyse(summary, control=control)
     found = (section for part in _SECTIONS for section in part(analysis))
     sections = [section for section in found if section.texts or section.all_tables]
     if not summary.compared:
-        # A run of sweeps alone shows them first.
+        # If the run has only sweeps, show them first.
         sections.sort(key=lambda section: section.anchor != "sensitivity")
     return Report(analysis, tuple(missing_parts(analysis)), tuple(find(analysis)), tuple(sections))
 
@@ -117,12 +126,12 @@ def write_report(
     figures: Sequence[str] = (),
     announce: Callable[[str], None] = lambda activity: None,
 ) -> Path:
-    """Write a report into a folder, whole or not at all, and return its page.
+    """Write a report atomically into a folder and return the path of its page.
 
-    An earlier report there is replaced; a folder with anything else is an error. `figures` are formats of figures next
-    to the page, which need matplotlib. `announce` is called with the name of each activity when it begins.
+    An earlier report is replaced. A folder with other content raises an error. `figures` are file formats of figures,
+    which need matplotlib. `announce` is called with a description of each step.
     """
-    refuse_to_replace(folder)
+    check_replaceable(folder)
     with _replacing_folder(folder) as made:
         announce("writing tables")
         _write_tables(report.sections, made / "tables")
@@ -136,7 +145,7 @@ def write_report(
 
 
 def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
-    """Return the page; `figures` are the formats of the figures next to it."""
+    """Return the HTML page. `figures` are the file formats of the figures."""
     analysis = report.analysis
     experiment = analysis.summary.experiment
     return render(
@@ -147,7 +156,7 @@ def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
         title=experiment.title or experiment.name,
         facts=_facts(analysis),
         missing=report.missing,
-        findings=report.findings,
+        findings=report.findings[:N_MAIN],
         sections=report.sections,
         charts=report.charts,
         failures=analysis.facts.failures,
@@ -157,26 +166,26 @@ def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
     )
 
 
-def refuse_to_replace(folder: Path) -> None:
-    """Raise unless the folder is absent, empty or a report."""
+def check_replaceable(folder: Path) -> None:
+    """Raise if a folder exists and is neither empty nor a report."""
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise RunError(f"{folder}: a folder for the report was expected, got a file; choose another place.")
+        raise RunError(f"{folder}: expected a folder for the report, got a file. Choose another folder.")
     foreign = set(folder.rglob("*")).difference(*map(folder.glob, _PARTS))
     page = folder / PAGE
     if page.exists() and f'content="{_GENERATOR}' not in page.read_text("utf-8", errors="replace"):
         foreign.add(page)
     if foreign:
         raise RunError(
-            f"{folder}: an empty folder or an earlier report was expected, but {min(foreign).name!r} in it is not "
-            "part of a report; choose another folder, or take that away."
+            f"{folder}: expected an empty folder or an earlier report, got a folder with {min(foreign).name!r}. Choose "
+            "another folder."
         )
 
 
 @contextmanager
 def _replacing_folder(folder: Path) -> Iterator[Path]:
-    """Yield an empty folder that replaces `folder` at the end, and is removed on failure."""
+    """Yield an empty folder that replaces `folder` at the end or is removed on failure."""
     folder = Path(os.path.realpath(folder))
     folder.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as temporary:
@@ -192,7 +201,7 @@ def _write_tables(sections: Sequence[Section], folder: Path) -> None:
     folder.mkdir()
     for section in sections:
         for table in section.all_tables:
-            # Tables for programs are long and never typeset.
+            # Long tables are for programs only.
             endings = ("csv",) if any(table is file for file in section.files) else FORMATS
             for ending in endings:
                 (folder / f"{table.stem}.{ending}").write_text(FORMATS[ending](table), "utf-8")
@@ -201,24 +210,24 @@ def _write_tables(sections: Sequence[Section], folder: Path) -> None:
 def _write_figures(
     report: Report, folder: Path, formats: Sequence[str], announce: Callable[[str], None]
 ) -> None:
-    """Write every figure in the requested formats, on all cores."""
+    """Write all figures in the requested formats, using all cores."""
     from labelsieve.report.figures import draw_figures
 
     folder.mkdir()
     tasks = [
-        delayed(picture.save)(folder, stem, formats)
-        for stem, picture in draw_figures(report.analysis, report.charts)
+        delayed(figure.save)(folder, stem, formats)
+        for stem, figure in draw_figures(report.analysis, report.charts)
     ]
     saved = Parallel(n_jobs=-1, return_as="generator")(tasks)
     for number, paths in enumerate(saved, start=1):
-        announce(f"drew {paths[0].stem}, {number} of {len(tasks)} figures")
+        announce(f"drew {number} of {len(tasks)} figures ({paths[0].stem})")
 
 
 def _facts(analysis: Analysis) -> str:
     """Describe the run in one line."""
     experiment, summary = analysis.summary.experiment, analysis.summary
     parts = [
-        count(len(summary.datasets), "data set"),
+        count(len(summary.datasets), "dataset"),
         *([count(len(summary.compared), analysis.noun)] if summary.compared else []),
         *([count(len(summary.references), "reference")] if summary.references else []),
         count(experiment.folds, "fold"),

@@ -1,7 +1,7 @@
-"""Compare our numbers with those of the PML-FSMIR paper [1]_, cell by cell.
+"""Compare results with the tables of the PML-FSMIR paper [1]_.
 
-The paper's five tables (eight datasets, nine methods, mean and standard deviation over the sizes) ship with the package
-as printed, to two decimals.
+The package contains the five printed tables: eight datasets, nine methods, mean and standard deviation over sizes, with
+two decimals.
 
 References
 ----------
@@ -26,16 +26,16 @@ CITATION = (
     "Gao, Pan, Han, Liu, “Noise-Resistant Label Reconstruction Feature Selection for Partial Multi-Label "
     "Learning”, IJCAI 2025"
 )
-#: The method that the paper proposes.
+#: Method proposed in the paper.
 FLAGSHIP = "pml-fsmir"
-# The order of two methods cannot be correlated.
+# With fewer methods, rank correlations are meaningless.
 _MIN_METHODS = 3
 _CELL = ["metric", "dataset", "method"]
 
 
 @cache
 def paper_values() -> pd.DataFrame:
-    """Return the paper's tables: mean and std by metric, dataset and method.
+    """Return mean and std from the paper by metric, dataset and method.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def paper_values() -> pd.DataFrame:
 
 
 def repeats_paper(experiment: Experiment) -> bool:
-    """Tell if an experiment is the paper's or a part of it: its nine methods with defaults, on its datasets."""
+    """Return True for the experiment of the paper or a part: its nine methods with defaults on its datasets."""
     printed = paper_values().index
     methods = set(printed.unique("method"))
     return (
@@ -59,11 +59,11 @@ def repeats_paper(experiment: Experiment) -> bool:
 
 
 def shared_cells(comparison: Comparison) -> pd.DataFrame:
-    """Collect the cells that we share with the paper.
+    """Collect the cells shared with the paper.
 
-    A method counts under its own name and with its defaults, coverage only as a fraction of the labels. The columns are
-    metric, dataset, method, ours, theirs and frequencies, our value of label frequencies with every label predicted
-    (NaN if it was not run).
+    Only methods with default names and parameters are included, and coverage only as a fraction of the labels. The
+    columns are metric, dataset, method, ours, theirs, and frequencies: the value of label frequencies with every label
+    predicted, or NaN if not run.
     """
     experiment = comparison.summary.experiment
     conventions = {judge.name: judge.conventions for judge in experiment.judges()}[comparison.classifier]
@@ -81,17 +81,16 @@ def shared_cells(comparison: Comparison) -> pd.DataFrame:
 
 
 def correlate_orders(cells: pd.DataFrame, method: Literal["spearman", "kendall"]) -> pd.Series:
-    """Correlate the order of the methods with the paper's, by metric and dataset."""
+    """Correlate the order of the methods with that in the paper by metric and dataset."""
     groups = cells.groupby(_CELL[:2], sort=False)[["ours", "theirs"]]
     return groups.corr(method=method, min_periods=_MIN_METHODS).xs("ours", level=-1)["theirs"]
 
 
 def agreement(cells: pd.DataFrame) -> pd.DataFrame:
-    """Measure how well the paper's numbers are met: a row for all metrics, "", then one for each.
+    """Measure the agreement with the paper, for all metrics (row "") and by metric.
 
-    Differences are means of absolute values. Ranks are averages over the metrics and datasets that have all methods:
-    that of the paper's method among ours and among the printed, and those of label frequencies in its place. NaN where
-    nothing can be compared.
+    Differences are mean absolute differences. Ranks are averages over metrics and datasets with all methods. They are
+    given for the flagship method, here and in the paper, and for label frequencies in its place, or NaN if unknown.
     """
     is_flagship = cells["method"] == FLAGSHIP
     ours, theirs, frequencies = (cells[name] for name in ("ours", "theirs", "frequencies"))
@@ -119,7 +118,7 @@ def agreement(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _ranks(cells: pd.DataFrame, values: pd.Series) -> pd.Series:
-    """Rank the methods by metric and dataset; NaN if one of them is missing or it is alone."""
+    """Rank the methods by metric and dataset, NaN if any is missing or there is only one."""
     signs = {name: -1 if metric.direction == "higher" else 1 for name, metric in METRICS.items()}
     groups = (values * cells["metric"].map(signs)).groupby([cells["metric"], cells["dataset"]])
     n_methods = cells.groupby("metric")["method"].transform("nunique")
@@ -127,7 +126,7 @@ def _ranks(cells: pd.DataFrame, values: pd.Series) -> pd.Series:
 
 
 def _published(experiment: Experiment) -> set[str]:
-    """Methods that carry their own name and have their defaults."""
+    """Return the methods with default names and parameters."""
     return {
         method.name for method in experiment.methods if method.method == method.name and not method.params
     }

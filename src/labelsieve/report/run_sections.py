@@ -1,4 +1,4 @@
-"""Sections on the fits, on what was varied, and on where the numbers come from."""
+"""Sections on costs, stability, noise, ablation, sensitivity, failures and provenance."""
 
 from __future__ import annotations
 
@@ -14,111 +14,109 @@ from labelsieve.report.analysis import Analysis
 from labelsieve.report.summary import STABILITY
 from labelsieve.report.tables import Section, Table, cross, listed, metric_words, show
 
-# Longer tables are files only.
+# Longer tables are only written to files.
 _MOST_ROWS = 200
-# Convention -> what papers leave open, and what its values mean.
+# Convention -> its description, and the descriptions of its values.
 _CONVENTIONS: dict[str, tuple[str, dict[Any, str]]] = {
     "test_labels": (
-        "where noise goes",
+        "test labels",
         {
-            "clean": "the training part only; test labels are clean",
-            "noisy": "test labels have noise too",
-            "noisy-f1": "test labels have noise too, for F1 alone",
+            "clean": "without noise",
+            "noisy": "with noise",
+            "noisy-f1": "with noise, only for F1",
         },
     ),
     "train_labels": (
-        "labels the classifier trains on",
-        {"candidates": "the candidate labels", "clean": "clean labels, which isolates the selection"},
+        "training labels of the classifier",
+        {"candidates": "candidate labels", "clean": "true labels"},
     ),
     "one_class": (
-        "a label with one class in the training part",
-        {"lowest": "a score below every other label's", "constant": "scikit-learn's constant"},
+        "labels with a single class in the training rows",
+        {"lowest": "scored below all other labels", "constant": "constant score, as in scikit-learn"},
     ),
     "absent_labels": (
-        "a label without a positive in the training part",
-        {"keep": "judged as every other", "skip": "left out"},
+        "labels without a positive in the training rows",
+        {"keep": "included", "skip": "left out"},
     ),
     "ranking_scores": (
-        "scores of the ranking metrics",
-        {"decision": "decision values", "hard": "hard 0/1 predictions"},
+        "scores for ranking metrics",
+        {"decision": "decision values", "hard": "0/1 predictions"},
     ),
     "empty_rows": (
-        "rows without a true label",
-        {"skip": "left out of the ranking metrics", "perfect": "counted as perfect, as in scikit-learn"},
+        "rows without true labels",
+        {"skip": "left out of ranking metrics", "perfect": "counted as perfect, as in scikit-learn"},
     ),
     "ties": (
-        "equal scores",
-        {"errors": "ranked as if wrong", "index": "by column, in coverage and average precision"},
+        "tied scores",
+        {"errors": "counted as errors", "index": "ordered by label index in coverage and average precision"},
     ),
     "coverage": (
         "coverage",
         {
             "zero-based": "(rank of the worst true label − 1) / number of labels",
-            "count": "scikit-learn's: from 1, not divided",
+            "count": "rank of the worst true label, as in scikit-learn",
             "one-based": "rank of the worst true label / number of labels",
             "excess": "(rank of the worst true label − true labels) / false labels",
         },
     ),
     "f1_undefined": (
-        "F1 with no true and no predicted positive",
+        "F1 without true and predicted positives",
         {0: "0", 1: "1", "skip": "left out"},
     ),
     "folds": (
         "folds",
         {
-            "shuffled": "shuffled, from the seed",
+            "shuffled": "shuffled by seed",
             "stratified": "iterative stratification",
-            "consecutive": "consecutive rows, as the data has them",
+            "consecutive": "consecutive rows",
         },
     ),
 }
 
 
 def costs(analysis: Analysis) -> Iterator[Section]:
-    """Seconds, memory, iterations and convergence: data sets by methods."""
+    """Show time, memory, iterations and convergence by dataset and method."""
     wanted = {
-        "seconds": ("Seconds a fit", ".3g", "Mean over all fits."),
-        "peak_mib": ("Peak memory of a fit (MiB)", ".3g", "The largest of all fits."),
-        "n_iter": ("Iterations", ".4g", "Mean over all fits of the methods that iterate."),
-        "converged": ("Share of the fits that converged", ".2f", ""),
+        "seconds": ("Seconds per fit", "sig", "Mean over all fits."),
+        "peak_mib": ("Peak memory per fit (MiB)", "sig", "Maximum over all fits."),
+        "n_iter": ("Iterations", "sig", "Mean over all fits of iterative methods."),
+        "converged": ("Fraction of fits that converged", ".2f", ""),
     }
     tables = [
         Table(name, title, analysis.summary.by_dataset(name), form, note)
         for name, (title, form, note) in wanted.items()
     ]
-    yield Section("costs", "Time and memory", tables=_there(*tables[:2]))
-    yield Section("convergence", "Convergence", tables=_there(*tables[2:]))
+    yield Section("costs", "Time and memory", tables=_non_empty(*tables[:2]))
+    yield Section("convergence", "Convergence", tables=_non_empty(*tables[2:]))
 
 
 def stability(analysis: Analysis) -> Iterator[Section]:
-    """Indices of stability: data sets by methods, with the means below."""
+    """Show stability indices by dataset and method."""
     found = analysis.facts.stability
     if not found:
         return
-    corrected = "1 for equal sets of features, about 0 for random ones; mean over the sizes."
-    shares = "Mean share of common features, not corrected for chance; mean over the sizes."
+    corrected = "Mean over the sizes. 1 for identical selections, about 0 for random selections."
+    uncorrected = "Mean over the sizes. Mean fraction of common features, not corrected for chance."
     tables = []
     for index in STABILITY:
         frame = analysis.summary.by_dataset(index)
-        # The mean over other data sets than the neighbours' could not be compared.
+        # Means over different datasets are not comparable.
         frame.loc["mean"] = frame.mean(skipna=False)
         title = f"Stability of the selected features: {index.capitalize()}"
-        note = shares if index == "jaccard" else corrected
-        tables.append(
-            Table(f"stability_{index}", title, frame.rename_axis("data set"), ".2f", note, n_foot=1)
-        )
-    text = f"How alike the features are that a method selects in {found[0]['n_rankings']} folds and seeds."
+        note = uncorrected if index == "jaccard" else corrected
+        tables.append(Table(f"stability_{index}", title, frame.rename_axis("dataset"), ".2f", note, n_foot=1))
+    text = f"Similarity of the features that a method selects in {found[0]['n_rankings']} folds and seeds."
     yield Section("stability", "Stability", (text,), tuple(tables[:1]), tuple(tables[1:]))
 
 
 def noise(analysis: Analysis) -> Iterator[Section]:
-    """Means over the data sets at every noise rate, by model and metric, and every curve in long form."""
+    """Show means over datasets by noise rate, and all values in a file."""
     if analysis.noise.empty:
         return
     tables = []
     for (model, metric), curves in analysis.noise.groupby(["model", "metric"], sort=False):
         grid = curves.pivot(index=["method", "dataset"], columns="rate", values="value").dropna()
-        # Means of different data sets could not be compared.
+        # Means over different datasets are not comparable.
         methods = grid.index.unique("method")
         complete = grid.groupby("dataset").size() == len(methods)
         shared = [name for name in analysis.summary.datasets if complete.get(name, False)]
@@ -127,30 +125,26 @@ def noise(analysis: Analysis) -> Iterator[Section]:
         means = grid[grid.index.isin(shared, level="dataset")].groupby("method").mean()
         means = means.reindex([name for name in analysis.summary.shown if name in methods])
         means.columns = [f"{rate:g}" for rate in means.columns]
-        title = f"{analysis.summary.title(metric)} against noise ({model})"
-        note = f"Means over {count(len(shared), 'data set')}: {listed(shared)}."
+        title = f"{analysis.summary.title(metric)} by noise rate ({model})"
+        note = f"Means over {count(len(shared), 'dataset')}: {listed(shared)}."
         tables.append(Table(f"noise_{model}_{metric}", title, means.rename_axis("method"), note=note))
-    frame = analysis.noise[["dataset", "model", "method", "metric", "rate", "value"]]
-    frame = frame.rename(columns={"dataset": "data set"}).set_index("data set")
+    frame = analysis.noise[["dataset", "model", "method", "metric", "rate", "value"]].set_index("dataset")
     file = Table("noise_all", "All metrics at all noise rates", frame)
     yield Section("noise", "Noise", tables=tuple(tables), files=(file,))
 
 
 def ablation(analysis: Analysis) -> Iterator[Section]:
-    """Gains of each part, and the means of every variant."""
+    """Show the gain of each part and the means of all variants."""
     if analysis.effects.empty:
         return
-    text = (
-        "Does each part of the method help? The whole method against every variant, and variants that differ in "
-        "one part against each other."
-    )
+    text = "Comparisons of the full method with all variants, and of variants that differ in one part."
     effects, by_metric = _effect_tables(analysis)
-    tables = _there(effects, _variant_table(analysis))
+    tables = _non_empty(effects, _variant_table(analysis))
     yield Section("ablation", "Ablation", (text,), tables, (by_metric,))
 
 
 def _variant_table(analysis: Analysis) -> Table:
-    """Means over the datasets of every variant, and on how many of them it is better than the whole."""
+    """Make the table of means by variant with the numbers of datasets where it beats the full method."""
     rows = []
     for (classifier, metric), table in analysis.ablations.items():
         values = table.dropna()
@@ -158,17 +152,17 @@ def _variant_table(analysis: Analysis) -> Table:
             continue
         cost = analysis.summary.cost(metric, values)
         better = cost.lt(cost.iloc[:, 0], axis=0).sum()
-        whole, *means = values.mean().items()
+        full, *means = values.mean().items()
         words = {name: f"{mean:.3f} ({better[name]} of {len(values)})" for name, mean in means}
         title = analysis.summary.title(metric)
-        rows.append({"metric": title, "judged by": classifier, **dict([whole]), **words})
+        rows.append({"metric": title, "judged by": classifier, **dict([full]), **words})
     name = analysis.summary.methods_with_role("ablation")[0]
-    note = f"Means over the data sets; in brackets, on how many of them the variant is better than {name}."
+    note = f"Means over datasets. In brackets: number of datasets where the variant is better than {name}."
     return Table("ablation", "Ablation", _judged(analysis, rows), note=note)
 
 
 def _effect_tables(analysis: Analysis) -> tuple[Table, Table]:
-    """Gain of each part: one row per classifier and pair of variants, then the same in long form, by metric."""
+    """Make the tables of gains by classifier and pair of variants, overall and by metric."""
     metrics, overall = analysis.facts.metrics, "all metrics"
     heads = {"classifier": "judged by", "fuller": "with", "lesser": "against", "sets": "which sets"}
     pair = list(heads.values())
@@ -189,12 +183,12 @@ def _effect_tables(analysis: Analysis) -> tuple[Table, Table]:
     long = found.drop(columns=["words", "mark"]).drop(overall, level="metric")
     long = long.rename(metric_words, level="metric").reset_index()
     note = (
-        "On how many data sets the first is better/equal/worse, and its mean gain there: positive is better, "
-        "whichever way the metric goes. Over all metrics, a metric on a data set counts once. "
+        "Numbers of datasets where the first variant is better/equal/worse, and its mean gain. A positive gain is an "
+        "improvement for all metrics. The column for all metrics counts each metric on each dataset. "
         "Bold: better in more than half."
     )
-    shorter = "Numbers of data sets where the first is better, equal and worse, and its mean gain."
-    title = "What each part adds"
+    shorter = "Numbers of datasets where the first variant is better, equal and worse, and its mean gain."
+    title = "Gain of each part"
     return (
         Table("ablation_effects", title, frame, note=note, marks=marks.rename(columns=titles)),
         Table("ablation_effects_by_metric", f"{title}, by metric", _judged(analysis, long), "+.4f", shorter),
@@ -202,7 +196,7 @@ def _effect_tables(analysis: Analysis) -> tuple[Table, Table]:
 
 
 def sensitivity(analysis: Analysis) -> Iterator[Section]:
-    """Best and worst settings over all metrics, then by data set and metric, and every value in long form."""
+    """Show the best and worst settings overall and by dataset and metric, and all values in a file."""
     found = analysis.sweeps
     if found.empty:
         return
@@ -218,7 +212,7 @@ def sensitivity(analysis: Analysis) -> Iterator[Section]:
             "parameter": best["parameters"],
             "metric": best["metric"].map(analysis.summary.title),
             "judged by": best["classifier"],
-            "data set": best["dataset"],
+            "dataset": best["dataset"],
             "best setting": best["setting"],
             "best": best["value"],
             "worst setting": worst["setting"].to_numpy(),
@@ -227,17 +221,19 @@ def sensitivity(analysis: Analysis) -> Iterator[Section]:
         }
     )
     sweep = Table("sensitivity", "Sensitivity to the parameters", _judged(analysis, frame))
-    heads = {"dataset": "data set", "classifier": "judged by"}
-    long = found[["method", "setting", "dataset", "metric", "classifier", "value"]].rename(columns=heads)
+    long = found[["method", "setting", "dataset", "metric", "classifier", "value"]]
+    long = long.rename(columns={"classifier": "judged by"})
     file = Table("sensitivity_all", "All metrics at all settings", _judged(analysis, long))
     is_long = len(sweep.frame) > _MOST_ROWS
-    texts = [f"The table has {len(sweep.frame)} rows: see {sweep.stem}.csv."] if is_long else []
+    texts = [f"Results by dataset and metric are in tables/{sweep.stem}.csv."] if is_long else []
     doubles = found[found["second"].notna()]
     if len(doubles):
         methods = listed(sorted(doubles["method"].unique()))
-        texts.append(f"Lines of two parameters are of {methods}, means over the data sets.")
+        texts.append(f"The chart of two parameters shows means over datasets for {methods}.")
     folded, files = ((), (sweep, file)) if is_long else ((sweep,), (file,))
-    yield Section("sensitivity", "Sensitivity", tuple(texts), _there(_setting_table(analysis)), folded, files)
+    yield Section(
+        "sensitivity", "Sensitivity", tuple(texts), _non_empty(_setting_table(analysis)), folded, files
+    )
 
 
 def _setting_table(analysis: Analysis) -> Table:
@@ -254,18 +250,17 @@ def _setting_table(analysis: Analysis) -> Table:
         "range": "mean range",
     }
     note = (
-        "Best and worst by average rank of the settings over data sets and metrics; in how many of these the best is "
-        "ahead of the worst, and by how much in the mean. The range is between the best and the worst setting of each "
-        "metric on each data set by itself."
+        "Best and worst setting by average rank over datasets and metrics, how often the best beats the worst, and its "
+        "mean gain. The range is that between the best and worst values of each metric on each dataset."
     )
     frame = _judged(analysis, analysis.settings[[*heads]].rename(columns=heads))
     ranks_form = dict.fromkeys([heads["best_rank"], heads["worst_rank"]], ".2f")
     form = {**ranks_form, "mean gain": "+.4f", "mean range": ".4f"}
-    return Table("settings", "Which settings do best", frame, form, note)
+    return Table("settings", "Best and worst settings", frame, form, note)
 
 
 def _judged(analysis: Analysis, rows: Any) -> pd.DataFrame:
-    """Make a frame with its first column as index, without the column of classifiers if there is only one."""
+    """Make a dataframe indexed by its first column. Drop the classifier if there is only one."""
     frame = pd.DataFrame(rows)
     if not analysis.several_judges:
         frame = frame.drop(columns="judged by", errors="ignore")
@@ -273,34 +268,34 @@ def _judged(analysis: Analysis, rows: Any) -> pd.DataFrame:
 
 
 def failures(analysis: Analysis) -> Iterator[Section]:
-    """Incomplete places by data set, noise and method, and warnings."""
+    """Show incomplete results by dataset, noise and method, and warnings."""
     facts = analysis.facts
     heads = ["dataset", "noise", "method", "done", "failed", "planned"]
-    gaps = pd.DataFrame(facts.coverage.gaps, columns=heads).rename(columns={"dataset": "data set"})
-    tables = _there(Table("missing", "What is not complete", gaps.set_index("data set")))
+    gaps = pd.DataFrame(facts.coverage.gaps, columns=heads)
+    tables = _non_empty(Table("missing", "Incomplete results", gaps.set_index("dataset")))
     is_long = len(gaps) > _MOST_ROWS
     texts = []
     if facts.failures:
         methods = listed(dict.fromkeys(failure["method"] for failure in facts.failures))
-        texts.append(f"{count(facts.coverage.n_failed, 'cell')} failed, of {methods}.")
+        texts.append(f"{count(facts.coverage.n_failed, 'cell')} of {methods} failed.")
     if is_long:
-        texts.append(f"{len(gaps)} places are incomplete: see missing.csv.")
+        texts.append("Incomplete results are listed in tables/missing.csv.")
     kind = "files" if is_long else "folded"
-    yield Section("failures", "Failures and gaps", tuple(texts), **{kind: tables})
+    yield Section("failures", "Failed and missing cells", tuple(texts), **{kind: tables})
     notes = pd.DataFrame(facts.notes, columns=["method", "text", "n_cells"])
     notes = notes.rename(columns={"text": "warning", "n_cells": "cells"}).set_index("method")
-    yield Section("warnings", "Warnings", folded=_there(Table("warnings", "Warnings met", notes)))
+    yield Section("warnings", "Warnings", folded=_non_empty(Table("warnings", "Warnings by method", notes)))
 
 
 def provenance(analysis: Analysis) -> Iterator[Section]:
-    """Data sets with their checksums, conventions, runs, versions and machine."""
+    """Show datasets with checksums, conventions, runs, versions and machine."""
     facts = analysis.facts
     columns = {
-        "name": "data set",
-        "n_samples": "samples",
+        "name": "dataset",
+        "n_samples": "rows",
         "n_features": "features",
         "n_labels": "labels",
-        "cardinality": "true labels a sample",
+        "cardinality": "true labels per row",
         "checksum": "SHA-256",
     }
     datasets = pd.DataFrame(facts.datasets)[[*columns]].rename(columns=columns)
@@ -310,32 +305,32 @@ def provenance(analysis: Analysis) -> Iterator[Section]:
     )
     machine = dict(facts.runs[-1].environment)
     machine |= machine.pop("versions", {})
-    conventions = _two_columns(_conventions(analysis), "left open by papers", "here")
+    conventions = _two_columns(_conventions(analysis), "convention", "value")
     yield Section(
         "provenance",
-        "Where the numbers come from",
+        "Data and settings",
         tables=(
-            Table("datasets", "Data sets", datasets.set_index("data set"), ".2f"),
+            Table("datasets", "Datasets", datasets.set_index("dataset"), ".2f"),
             Table("conventions", "Conventions", conventions),
         ),
         folded=(
             Table("runs", "Runs", runs.set_index("run")),
-            Table("environment", "Machine and versions", _two_columns(machine, "what", "value")),
+            Table("environment", "Machine and versions", _two_columns(machine, "item", "value")),
         ),
     )
 
 
 def _conventions(analysis: Analysis) -> dict[str, Any]:
-    """Choices where papers leave something open."""
+    """Describe the choices that papers often leave open."""
     experiment = analysis.summary.experiment
     configuration = analysis.facts.runs[-1].configuration
     rows: dict[str, Any] = {"noise": ", ".join(noise.label for noise in experiment.noises())}
     for name, (question, meanings) in _CONVENTIONS.items():
         chosen = dict.fromkeys(getattr(entry, name) for entry in experiment.conventions)
         rows[question] = "; ".join(meanings.get(value, str(value)) for value in chosen)
-    asked = {"classifiers": "classifier", "sizes": "numbers of features", "limits": "limits"}
-    rows |= {question: configuration[key] for key, question in asked.items() if configuration.get(key)}
-    rows["standard deviation"] = "over folds and over sizes, each with n − 1"
+    settings = {"classifiers": "classifier", "sizes": "numbers of features", "limits": "limits"}
+    rows |= {name: configuration[key] for key, name in settings.items() if configuration.get(key)}
+    rows["standard deviation"] = "over folds and over sizes, with n − 1"
     rows["seeds"] = ", ".join(map(str, experiment.seeds))
     rows["number of folds"] = str(experiment.folds)
     return rows
@@ -346,5 +341,5 @@ def _two_columns(rows: dict[str, Any], first: str, second: str) -> pd.DataFrame:
     return pd.DataFrame({second: texts}, index=pd.Index(list(rows), name=first))
 
 
-def _there(*tables: Table) -> tuple[Table, ...]:
+def _non_empty(*tables: Table) -> tuple[Table, ...]:
     return tuple(table for table in tables if len(table.frame))

@@ -1,12 +1,12 @@
-"""Is the difference real? Rank tests of methods over data sets.
+"""Rank tests of methods across datasets.
 
-Tables of results have a row per data set and a column per method. Rows must be independent: give means over
-folds, never single folds. The tests are those of Demsar [1]_.
+Tables of results have one row per dataset and one column per method. Rows must be independent, so pass means over folds
+instead of single folds. The tests are described by Demsar [1]_.
 
 References
 ----------
-.. [1] Demsar, "Statistical comparisons of classifiers over multiple data sets", Journal of Machine Learning
-   Research 7, 2006.
+.. [1] Demsar, "Statistical comparisons of classifiers over multiple data
+   sets", Journal of Machine Learning Research 7, 2006.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = [
 
 
 class RankTest(NamedTuple):
-    """A test statistic and the probability of one at least as large when all methods are equal.
+    """Test statistic and p-value.
 
     Examples
     --------
-    >>> friedman([[1, 2], [1, 2], [1, 2], [1, 2]]).statistic  # four data sets agree
+    >>> friedman([[1, 2], [1, 2], [1, 2], [1, 2]]).statistic  # four datasets agree
     4.0
     """
 
@@ -46,7 +46,7 @@ class RankTest(NamedTuple):
 
 
 class WinTieLoss(NamedTuple):
-    """On how many data sets the first method is better, equal or worse, and Wilcoxon's p-value.
+    """Numbers of datasets where the first method is better, equal or worse, and the Wilcoxon p-value.
 
     Examples
     --------
@@ -62,19 +62,19 @@ class WinTieLoss(NamedTuple):
 
 
 def rank_methods(results: Any, direction: Literal["higher", "lower"] = "higher") -> np.ndarray:
-    """Rank the methods on each data set; 1 is best and equal results share the mean of their ranks.
+    """Rank the methods on each dataset. 1 is best, and ties get their mean rank.
 
     Parameters
     ----------
     results : array-like of shape (n_datasets, n_methods)
-        One metric.
+        Values of one metric.
     direction : {"higher", "lower"}, default="higher"
-        Which values are better.
+        Direction of better values.
 
     Returns
     -------
     ranks : ndarray of shape (n_datasets, n_methods)
-        Ranks; every row sums to the same.
+        Ranks. All rows have the same sum.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def rank_methods(results: Any, direction: Literal["higher", "lower"] = "higher")
 
 
 def average_ranks(results: Any, direction: Literal["higher", "lower"] = "higher") -> np.ndarray:
-    """Average the ranks of each method over the data sets; see `rank_methods`.
+    """Average the ranks of each method over the datasets. See `rank_methods`.
 
     Examples
     --------
@@ -99,20 +99,19 @@ def average_ranks(results: Any, direction: Literal["higher", "lower"] = "higher"
 
 
 def friedman(ranks: Any, *, correct_ties: bool = True) -> RankTest:
-    """Test whether the methods differ at all, by Friedman's chi-square.
+    """Test for differences between methods with Friedman's chi-square.
 
     Parameters
     ----------
     ranks : array-like of shape (n_datasets, n_methods)
         From `rank_methods`.
     correct_ties : bool, default=True
-        Divide by the variance that ranks with ties have, as scipy and R do. Demsar's formula, which most
-        papers of the field print, does not.
+        If True, correct the variance for ties, as scipy and R do. The formula in most papers does not.
 
     Returns
     -------
     result : RankTest
-        With n_methods - 1 degrees of freedom. If every row is one tie, the statistic is 0.
+        Test with n_methods - 1 degrees of freedom. The statistic is 0 if all ranks are tied.
 
     Examples
     --------
@@ -128,7 +127,7 @@ def friedman(ranks: Any, *, correct_ties: bool = True) -> RankTest:
 
 
 def iman_davenport(ranks: Any, *, correct_ties: bool = True) -> RankTest:
-    """Test whether the methods differ at all, by the less conservative F form of Friedman's statistic.
+    """Test for differences between methods with the less conservative F form of Friedman's statistic.
 
     Parameters
     ----------
@@ -140,9 +139,9 @@ def iman_davenport(ranks: Any, *, correct_ties: bool = True) -> RankTest:
     Returns
     -------
     result : RankTest
-        With n_methods - 1 and (n_methods - 1)(n_datasets - 1) degrees of freedom. If all data sets agree on
-        one order, the statistic is infinite and the p-value the exact probability of that, ``k!^(1 - N)`` for k
-        methods and N data sets: the F distribution would say 0 however few they are.
+        Test with n_methods - 1 and (n_methods - 1)(n_datasets - 1) degrees of freedom. If all datasets agree on one
+        order, the statistic is infinite and the p-value is the exact probability ``k!^(1 - N)`` for k methods and N
+        datasets. The F distribution would give 0 for any N.
 
     Examples
     --------
@@ -151,12 +150,12 @@ def iman_davenport(ranks: Any, *, correct_ties: bool = True) -> RankTest:
     """
     n_datasets, n_methods = _checked_ranks(ranks).shape
     if n_datasets < 2:
-        raise ValueError(f"ranks must cover two data sets or more. Got {n_datasets!r}.")
+        raise ValueError(f"ranks must have at least 2 rows (datasets), got {n_datasets}.")
     chi_square = friedman(ranks, correct_ties=correct_ties).statistic
-    room = n_datasets * (n_methods - 1) - chi_square
-    # Perfect agreement leaves no room but for rounding.
-    is_perfect = room <= 1e-12 * n_datasets * n_methods
-    statistic = float("inf") if is_perfect else (n_datasets - 1) * chi_square / room
+    denominator = n_datasets * (n_methods - 1) - chi_square
+    # Perfect agreement gives 0 except for rounding.
+    is_perfect = denominator <= 1e-12 * n_datasets * n_methods
+    statistic = float("inf") if is_perfect else (n_datasets - 1) * chi_square / denominator
     if is_perfect:
         return RankTest(statistic, math.exp((1 - n_datasets) * math.lgamma(n_methods + 1)))
     degrees = n_methods - 1, (n_methods - 1) * (n_datasets - 1)
@@ -164,14 +163,14 @@ def iman_davenport(ranks: Any, *, correct_ties: bool = True) -> RankTest:
 
 
 def nemenyi_cd(n_methods: int, n_datasets: int, *, alpha: float = 0.05) -> float:
-    """Critical difference of average ranks when every method is compared with every other (Nemenyi).
+    """Compute the critical difference of average ranks for all pairs of methods (Nemenyi).
 
     Parameters
     ----------
     n_methods, n_datasets : int
-        Size of the table.
+        Numbers of methods and datasets.
     alpha : float, default=0.05
-        Chance of calling any difference significant when there is none.
+        Probability of any false positive.
 
     Returns
     -------
@@ -188,7 +187,7 @@ def nemenyi_cd(n_methods: int, n_datasets: int, *, alpha: float = 0.05) -> float
 
 
 def nemenyi_p_values(ranks: Any) -> np.ndarray:
-    """P-values of all differences of average ranks, adjusted for comparing all pairs (Nemenyi).
+    """Compute p-values of all differences of average ranks, adjusted for all pairs (Nemenyi).
 
     Parameters
     ----------
@@ -198,11 +197,11 @@ def nemenyi_p_values(ranks: Any) -> np.ndarray:
     Returns
     -------
     p_values : ndarray of shape (n_methods, n_methods)
-        Symmetric, 1 on the diagonal.
+        Symmetric matrix with 1 on the diagonal.
 
     Examples
     --------
-    Four data sets agree: the average ranks lie 1 apart, which is two standard errors.
+    Four datasets agree, so the average ranks differ by 1, which is two standard errors.
 
     >>> nemenyi_p_values([[1, 2]] * 4).round(4)
     array([[1.    , 0.0455],
@@ -213,25 +212,25 @@ def nemenyi_p_values(ranks: Any) -> np.ndarray:
     distances = np.abs(means[:, None] - means) / _standard_error(table.shape[1], table.shape[0]) * np.sqrt(2)
     p_values = np.ones(distances.shape)
     above = np.triu_indices_from(distances, k=1)
-    # Rounding of the integral may leave the unit interval by a little.
+    # Rounding can give values slightly outside [0, 1].
     p_values[above] = np.clip(stats.studentized_range.sf(distances[above], table.shape[1], np.inf), 0, 1)
     return np.minimum(p_values, p_values.T)
 
 
 def bonferroni_dunn_cd(n_methods: int, n_datasets: int, *, alpha: float = 0.05) -> float:
-    """Critical difference of average ranks when all methods are compared with one control.
+    """Compute the critical difference of average ranks from a control (Bonferroni–Dunn).
 
     Parameters
     ----------
     n_methods, n_datasets : int
-        Size of the table; the control is one of the methods.
+        Numbers of methods, including the control, and datasets.
     alpha : float, default=0.05
-        Chance of calling any difference significant when there is none.
+        Probability of any false positive.
 
     Returns
     -------
     cd : float
-        Methods whose average rank differs from the control's by at least this much are different.
+        Methods whose average rank differs from that of the control by at least this much are significantly different.
 
     Examples
     --------
@@ -243,17 +242,17 @@ def bonferroni_dunn_cd(n_methods: int, n_datasets: int, *, alpha: float = 0.05) 
 
 
 def holm(p_values: Any) -> np.ndarray:
-    """Adjust p-values for their number, step by step from the smallest (Holm).
+    """Adjust p-values for multiple tests with Holm's step-down procedure.
 
     Parameters
     ----------
     p_values : array-like of shape (n_tests,)
-        P-values of single tests.
+        P-values of individual tests.
 
     Returns
     -------
     adjusted : ndarray of shape (n_tests,)
-        At most alpha exactly where Holm's procedure rejects at level alpha.
+        Adjusted p-values. They are at most alpha where Holm's procedure rejects at level alpha.
 
     Examples
     --------
@@ -262,7 +261,7 @@ def holm(p_values: Any) -> np.ndarray:
     """
     p = np.asarray(p_values, dtype=float)
     if p.ndim != 1 or not ((p >= 0) & (p <= 1)).all():
-        raise ValueError(f"p_values must be a vector of numbers in [0, 1]. Got {p_values!r}.")
+        raise ValueError(f"p_values must be a 1D array of numbers in [0, 1], got {p_values!r}.")
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))
     adjusted[order] = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
@@ -270,20 +269,19 @@ def holm(p_values: Any) -> np.ndarray:
 
 
 def win_tie_loss(first: Any, second: Any, direction: Literal["higher", "lower"] = "higher") -> WinTieLoss:
-    """Compare two methods over data sets: how often each wins, and Wilcoxon's signed-rank test.
+    """Compare two methods across datasets by wins and Wilcoxon's signed-rank test.
 
     Parameters
     ----------
     first, second : array-like of shape (n_datasets,)
-        One metric of two methods.
+        Values of one metric for two methods.
     direction : {"higher", "lower"}, default="higher"
-        Which values are better.
+        Direction of better values.
 
     Returns
     -------
     comparison : WinTieLoss
-        Seen from the first method. The p-value is two-sided, with differences of 0 left out; it is 1 if
-        nothing else is there.
+        Counts for the first method. The p-value is two-sided and ignores ties. It is 1 if there are only ties.
 
     Examples
     --------
@@ -298,9 +296,9 @@ def win_tie_loss(first: Any, second: Any, direction: Literal["higher", "lower"] 
 
 
 def _cost(table: np.ndarray, direction: str) -> np.ndarray:
-    """Turn results into numbers of which the smallest is best."""
+    """Convert results to costs, where lower is better."""
     if direction not in ("higher", "lower"):
-        raise ValueError(f'direction must be "higher" or "lower". Got {direction!r}.')
+        raise ValueError(f'direction must be "higher" or "lower", got {direction!r}.')
     return -table if direction == "higher" else table
 
 
@@ -308,11 +306,10 @@ def _table(values: Any, name: str) -> np.ndarray:
     table = np.asarray(values, dtype=float)
     if table.ndim != 2 or table.shape[0] < 1 or table.shape[1] < 2:
         raise ValueError(
-            f"{name} must have a row per data set and a column per method, two methods or more. "
-            f"Got shape {table.shape!r}."
+            f"{name} must have one row per dataset and at least 2 columns (methods), got shape {table.shape!r}."
         )
     if np.isnan(table).any():
-        raise ValueError(f"{name} must be complete. Got NaN. Leave out the data sets or methods that failed.")
+        raise ValueError(f"{name} must not contain NaN. Leave out datasets or methods with missing results.")
     return table
 
 
@@ -321,8 +318,8 @@ def _checked_ranks(ranks: Any) -> np.ndarray:
     n_methods = table.shape[1]
     if not np.allclose(table.sum(axis=1), n_methods * (n_methods + 1) / 2):
         raise ValueError(
-            f"ranks must be places from 1 to {n_methods} in every row. Got {table[0].tolist()!r} in the first. "
-            f"Use rank_methods on results."
+            f"ranks must be from 1 to {n_methods} in every row, got {table[0].tolist()!r} in the first row. "
+            "To rank results, use rank_methods."
         )
     return table
 
@@ -331,6 +328,6 @@ def _standard_error(n_methods: int, n_datasets: int) -> float:
     """Return the standard error of a difference of two average ranks."""
     if n_methods < 2 or n_datasets < 1:
         raise ValueError(
-            f"Ranks need two methods and a data set. Got {n_methods!r} methods and {n_datasets!r} data sets."
+            f"n_methods must be at least 2 and n_datasets at least 1, got {n_methods} and {n_datasets}."
         )
     return float(np.sqrt(n_methods * (n_methods + 1) / (6 * n_datasets)))

@@ -1,6 +1,6 @@
-"""Means of a run over folds, seeds and draws, and the facts next to them.
+"""Summary of a run: means over folds, seeds and draws, and facts about the run.
 
-Every number of a report comes from a summary, whether it was computed from the results of a run or read from a file.
+Reports are computed from summaries, which come from the results of a run or from a file.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from labelsieve.bench.results import Results, RunRecord
 from labelsieve.inspection.stability import jaccard_stability, kuncheva_stability, nogueira_stability
 from labelsieve.report.tables import metric_title
 
-#: Columns that identify a curve: one metric against the number of features.
+#: Columns that identify a curve of a metric by number of features.
 CURVE = ["dataset", "noise", "method", "classifier", "metric"]
-#: If a run has several noise rates, tables show the one nearest to this, the rate of the paper's experiment.
+#: Noise rate of the paper. If there are several rates, tables show the nearest one.
 USUAL_RATE = 0.2
-#: Digits of means and differences: equal results summed in another order must tie.
+#: Digits of means and differences. Rounding makes results tie that only differ in the order of summation.
 DIGITS = 12
 #: Stability index -> the function that computes it.
 STABILITY: dict[str, Callable[[Any], float]] = {
@@ -38,72 +38,72 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Coverage:
-    """Planned, finished and failed cells."""
+    """Numbers of planned, finished and failed cells."""
 
     n_planned: int
     n_done: int
     n_failed: int
-    #: What is left out as cells are missing or failed: dataset, noise, method, done, failed, planned.
+    #: Results left out because cells are missing or failed: dataset, noise, method, done, failed, planned.
     gaps: tuple[Record, ...]
-    #: Data sets without any result.
+    #: Datasets without any result.
     untouched: tuple[str, ...]
 
     @property
     def complete(self) -> bool:
-        """Tell if every planned cell finished."""
+        """Return True if all planned cells are done."""
         return self.n_done == self.n_planned
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything in a summary except its means, in values that JSON can hold."""
+    """Facts about a run as JSON-compatible values."""
 
     datasets: tuple[DatasetFacts, ...]
-    #: In the configured order. With several conventions, a classifier is named with some of them.
+    #: In configured order. If there are several conventions, the names of classifiers contain them.
     metrics: tuple[str, ...]
     classifiers: tuple[str, ...]
-    #: Noise -> its rate, if it has one.
+    #: Noise -> rate, or None.
     noise_rates: dict[str, float | None]
-    #: Data sets and the noises used there.
+    #: Pairs of dataset and noise.
     conditions: tuple[tuple[str, str], ...]
-    #: Data set -> the noise shown in its tables.
+    #: Dataset -> noise shown in tables.
     usual_noise: dict[str, str]
     coverage: Coverage
-    #: Of the fits of a method on a data set: dataset, method, seconds and n_iter (means), peak_mib (the largest) and
-    #: converged (a share); None if not measured.
+    #: Costs of fits: dataset, method, seconds and n_iter (means), peak_mib (maximum), converged (fraction), None if not
+    #: measured.
     costs: tuple[Record, ...]
-    #: Similarity of the features selected in folds and seeds, mean over sizes: dataset, method, index, n_rankings.
+    #: Stability of the selected features, mean over sizes: dataset, method, index, n_rankings.
     stability: tuple[Record, ...]
-    #: Objective of one fit at the start and after every iteration: dataset, method, objective.
+    #: Objective of one fit by iteration: dataset, method, objective.
     descents: tuple[Record, ...]
-    #: Cells that failed for one reason: dataset, method, error, traceback, cells (in words).
+    #: Failed cells by error: dataset, method, error, traceback, cells (descriptions).
     failures: tuple[Record, ...]
     #: Warnings, most frequent first: method, text, n_cells.
     notes: tuple[Record, ...]
-    #: Calls of the runner. Only the last keeps its configuration (without folder) and environment.
+    #: Calls of the runner. Only the last has its configuration (without folder) and environment.
     runs: tuple[RunRecord, ...]
-    #: Stored cells that failed their checksum.
+    #: Number of damaged rows.
     n_altered: int
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Means of a run; only complete places have any."""
+    """Means and facts of a run. Incomplete results have no means."""
 
     experiment: Experiment
     facts: Facts
-    #: One row per size of a curve: the columns of `CURVE`, size, n_features, mean, fold_std. A reference without
-    #: sizes has one row, with NaN for its size; fold_std is NaN for a single fold.
+    #: One row per curve and size: the columns of `CURVE`, size, n_features, mean, fold_std. The size is NaN for
+    #: references without sizes. fold_std is NaN for a single fold.
     means: pd.DataFrame
 
     @cached_property
     def datasets(self) -> dict[str, DatasetFacts]:
-        """Data sets by name."""
+        """Datasets by name."""
         return {facts.name: facts for facts in self.facts.datasets}
 
     @cached_property
     def scores(self) -> pd.DataFrame:
-        """Mean and std over the sizes of every curve, and the fold_std pooled over them (root mean square)."""
+        """Mean and std over sizes by curve, and root mean square of fold_std."""
         curves = self.means.assign(variance=self.means["fold_std"] ** 2).groupby(CURVE, sort=False)
         variance = curves["variance"]
         is_known = variance.count() == variance.size()
@@ -116,12 +116,12 @@ class Summary:
         ).reset_index()
 
     def select(self, classifier: str, noise: Mapping[str, str], frame: pd.DataFrame | None = None) -> Any:
-        """Rows of the scores, or of another frame, of one classifier and one noise per dataset."""
+        """Select the rows of a classifier and one noise per dataset from the scores or another dataframe."""
         frame = self.scores if frame is None else frame
         return frame[(frame["classifier"] == classifier) & (frame["noise"] == frame["dataset"].map(noise))]
 
     def by_dataset(self, name: str) -> pd.DataFrame:
-        """A cost or an index of stability: data sets by those methods that have any value."""
+        """Return a cost or stability index by dataset and method."""
         facts = self.facts
         rows = (
             [{**found, **found["index"]} for found in facts.stability] if name in STABILITY else facts.costs
@@ -131,40 +131,40 @@ class Summary:
         return frame.dropna(how="all").dropna(how="all", axis=1)
 
     def cost(self, metric: str, values: Any) -> Any:
-        """Change the sign of a metric if higher is better, so that the smallest value is best."""
+        """Convert values of a metric to costs, where lower is better."""
         return -values if self.direction(metric) == "higher" else values
 
     def direction(self, metric: str) -> Literal["higher", "lower"]:
-        """Tell which values of a metric are better."""
+        """Return the direction of better values of a metric."""
         return self.experiment.directions[metric]
 
     def title(self, metric: str) -> str:
-        """Name a metric with an arrow that points to better values."""
+        """Return the name of a metric with an arrow towards better values."""
         return metric_title(metric, self.direction(metric))
 
     def methods_with_role(self, role: str) -> tuple[str, ...]:
-        """Methods of a role, in the configured order."""
+        """Return the methods with a role in configured order."""
         return tuple(method.name for method in self.experiment.all_methods() if method.role == role)
 
     @cached_property
     def compared(self) -> tuple[str, ...]:
-        """Methods that are ranked: the methods, or else the variants of an ablation."""
+        """Methods to rank, or the variants of an ablation if there are no methods."""
         return self.methods_with_role("method") or self.methods_with_role("ablation")
 
     @cached_property
     def references(self) -> tuple[str, ...]:
-        """References that the methods are compared with."""
+        """Names of the references."""
         return self.methods_with_role("reference")
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """Methods and references, in the order of tables."""
+        """Methods and references in table order."""
         return (*self.compared, *self.references)
 
 
 def summarise(results: Results) -> Summary:
-    """Average the results of a run, complete or not, and keep the facts that a report needs."""
-    # Summaries are published: the folder of the configuration is not part of them.
+    """Summarise the results of a run, complete or not."""
+    # Summaries may be published, so remove the local folder.
     experiment = results.experiment.model_copy(update={"folder": None})
     cells = results.cells
     scores = results.scores.join(cells[[*CURVE[:3], "seed", "fold", "draw"]], on="cell")
@@ -202,7 +202,7 @@ def summarise(results: Results) -> Summary:
 
 
 def arrange(frame: pd.DataFrame, **names: Iterable[str]) -> pd.DataFrame:
-    """Sort rows by the position of their values among the names of each column; other values are left out.
+    """Sort rows by the given order of names in each column and drop rows with other names.
 
     Examples
     --------
@@ -218,14 +218,14 @@ def arrange(frame: pd.DataFrame, **names: Iterable[str]) -> pd.DataFrame:
 def spread(
     frame: pd.DataFrame, datasets: Iterable[str], methods: Iterable[str], value: str = "mean"
 ) -> pd.DataFrame:
-    """Pivot rows into datasets by methods, in the given order; NaN for gaps."""
+    """Pivot rows to datasets by methods in the given order, with NaN for missing values."""
     table = frame.pivot(index="dataset", columns="method", values=value).astype(float)
     table = table.reindex(index=list(datasets), columns=list(methods))
-    return table.rename_axis(index="data set", columns=None)
+    return table.rename_axis(index="dataset", columns=None)
 
 
 def rounded(value: float) -> float:
-    """Keep six digits of a number that is read or drawn but not computed with.
+    """Round a number for display to six significant digits.
 
     Examples
     --------
@@ -236,14 +236,14 @@ def rounded(value: float) -> float:
 
 
 def as_records(frame: pd.DataFrame) -> list[Record]:
-    """Return the rows of a frame in values that JSON can hold; what is missing or infinite is None."""
+    """Return rows as JSON-compatible values, with None for missing or infinite values."""
     known = frame.notna() & ~frame.isin([np.inf, -np.inf])
     records: list[Record] = frame.astype(object).where(known, None).to_dict("records")
     return records
 
 
 def _count_judgements(results: Results) -> pd.DataFrame:
-    """Count planned, finished and failed judgements of every place and classifier."""
+    """Count planned, done and failed judgements by place in the plan."""
     judged = results.judgements.join(results.cells[CURVE[:3]], on="cell")
     is_done = judged["error"].isna()
     counts = judged.assign(done=is_done, failed=~is_done).groupby(CURVE[:4])[["done", "failed"]].sum()
@@ -262,11 +262,11 @@ def _coverage(results: Results, planned: pd.DataFrame) -> Coverage:
 
 
 def _average(scores: pd.DataFrame, planned: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """Average complete places over folds, seeds and draws; curves stand in the order of the plan."""
+    """Average complete results over folds, seeds and draws in the order of the plan."""
     complete = planned.loc[planned["done"] == planned["planned"], CURVE[:4]].reset_index(names="place")
     table = scores.merge(complete, on=CURVE[:4])
     table["position"] = table["metric"].map({name: position for position, name in enumerate(metrics)})
-    # Sorted by repetition: the last digits must not depend on which cell finished first.
+    # A fixed order keeps the last digits independent of the order in which cells finish.
     order = ["place", "position", "size", "seed", "fold", "draw"]
     table = table.dropna(subset="position").sort_values(order, na_position="first", ignore_index=True)
     point = [*CURVE, "size"]
@@ -280,19 +280,19 @@ def _average(scores: pd.DataFrame, planned: pd.DataFrame, metrics: Sequence[str]
 def _usual_noise(
     datasets: Iterable[str], conditions: Sequence[tuple[str, str]], rates: Mapping[str, float | None]
 ) -> dict[str, str]:
-    """Choose the noise shown in the tables of every data set that has results."""
+    """Choose the noise shown in tables by dataset."""
 
     def distance(condition: tuple[str, str]) -> float:
         rate = rates[condition[1]]
         return np.inf if rate is None else abs(rate - USUAL_RATE)
 
-    # The last noise of a dataset counts: the nearest, and the first of those equally near.
+    # Later items replace earlier ones, so each dataset gets its nearest noise, the first one if tied.
     nearest = dict(sorted(conditions, key=distance)[::-1])
     return {name: nearest[name] for name in datasets if name in nearest}
 
 
 def _costs(cells: pd.DataFrame) -> tuple[Record, ...]:
-    """Average time, memory, iterations and convergence of the finished fits by data set and method."""
+    """Summarise time, memory, iterations and convergence of fits by dataset and method."""
     measured = dict.fromkeys(["fit_seconds", "peak_mib", "n_iter", "converged"], float)
     fits = cells[cells["error"].isna()].astype(measured)
     costs = fits.groupby(["dataset", "method"], sort=False).agg(
@@ -305,10 +305,10 @@ def _costs(cells: pd.DataFrame) -> tuple[Record, ...]:
 
 
 def _stability(results: Results, scores: pd.DataFrame, summary: Summary) -> tuple[Record, ...]:
-    """Compare the rankings of folds and seeds at every size, at the usual noise, by the first classifier.
+    """Measure the stability of rankings over folds and seeds at the usual noise.
 
-    A ranking counts at the sizes it was judged at, because some methods rank again for every size. The first draw
-    stands for random rankings.
+    Only sizes at which a ranking was judged by the first classifier count, because some methods rank separately for
+    each size. Only the first random draw is used.
     """
     facts = summary.facts
     if not facts.classifiers:
@@ -319,7 +319,7 @@ def _stability(results: Results, scores: pd.DataFrame, summary: Summary) -> tupl
     rows = []
     for (*place, n_kept), group in judged.groupby(size, sort=False):
         every = results.cells.loc[group["cell"], "ranking"]
-        # All features are the same set for every method.
+        # Selections of all features are trivially equal.
         rankings = [ranking for ranking in every if ranking is not None and n_kept < len(ranking)]
         if len(rankings) > 1:
             selected = np.argsort(np.array(rankings), axis=1) < n_kept
@@ -341,7 +341,7 @@ def _stability(results: Results, scores: pd.DataFrame, summary: Summary) -> tupl
 
 
 def _descents(cells: pd.DataFrame, methods: Sequence[str]) -> tuple[Record, ...]:
-    """Take the objective of one fit per method and data set; the others look alike."""
+    """Return the objective of one fit per method and dataset."""
     found: dict[tuple[str, str], Record] = {}
     for dataset, method, objective in cells[["dataset", "method", "objective"]].itertuples(index=False):
         if method in methods and objective is not None and len(objective) > 1:
@@ -352,11 +352,11 @@ def _descents(cells: pd.DataFrame, methods: Sequence[str]) -> tuple[Record, ...]
 
 
 def _failures(results: Results) -> tuple[Record, ...]:
-    """Group failures by data set, method and error; a ranking counts once for all its judgements."""
+    """Group failures by dataset, method and error. A failed ranking counts once."""
     failed = results.judgements.join(results.cells[["dataset", "method"]], on="cell").fillna(
         {"traceback": ""}
     )
-    groups = failed.groupby(["dataset", "method", "error"], sort=False)  # what succeeded has no error
+    groups = failed.groupby(["dataset", "method", "error"], sort=False)  # drops missing errors
     return tuple(
         {
             "dataset": dataset,
@@ -378,7 +378,7 @@ def _notes(results: Results) -> tuple[Record, ...]:
 
 
 def count_notes(counts: Counter[tuple[str, str]]) -> tuple[Record, ...]:
-    """Record how many cells of a method raised a warning, most frequent first."""
+    """Convert counts of warnings to records, most frequent first."""
     return tuple(
         {"method": method, "text": text, "n_cells": n_cells}
         for (method, text), n_cells in counts.most_common()

@@ -1,7 +1,7 @@
-"""A summary as one small file: compressed CSV with the facts of the run in its first line.
+"""Read and write summaries as compressed CSV files with the facts of the run in the first line.
 
-A row of the table is one metric of one method at one size on one data set. ``pandas.read_csv(path, skiprows=1)``
-reads it; `read_summary` returns the summary that was written, digit for digit.
+Each row is one metric of one method at one size on one dataset. To read it with pandas, use
+``pandas.read_csv(path, skiprows=1)``. `read_summary` restores exactly what was written.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from labelsieve.report.summary import CURVE, Coverage, Facts, Summary, count_not
 
 ENDING = ".csv.gz"
 _MARK = "# labelsieve summary 1 "
-# A summary of a thousand curves takes a megabyte.
+# A thousand curves take about a megabyte.
 _MOST_BYTES = 2**28
 _COLUMNS = [*CURVE[:3], "role", *CURVE[3:], "size", "n_features", "mean", "fold_std"]
 
 
 def is_summary(path: Path) -> bool:
-    """Tell by its name if a file is a summary."""
+    """Return True if the file name is that of a summary."""
     return path.name.endswith(ENDING)
 
 
 def write_summary(summary: Summary, path: Path) -> None:
-    """Write a summary, whole or not at all; the same summary gives the same bytes."""
+    """Write a summary atomically. The bytes depend only on the summary."""
     roles = {method.name: method.role for method in summary.experiment.all_methods()}
     table = summary.means.assign(role=summary.means["method"].map(roles))[_COLUMNS]
     facts = json.dumps(TypeAdapter(Facts).dump_python(summary.facts, mode="json"), separators=(",", ":"))
@@ -52,15 +52,15 @@ def write_summary(summary: Summary, path: Path) -> None:
 
 
 def read_summary(path: Path) -> Summary:
-    """Read what `write_summary` wrote; raises an error if the file is something else, or damaged."""
+    """Read a file written by `write_summary`, or raise an error if it is invalid."""
     try:
         with gzip.open(path) as packed:
             content = packed.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
-            raise ValueError("it is too large")
+            raise ValueError("too large")
         head, _, table = content.decode().partition("\n")
         if not head.startswith(_MARK):
-            raise ValueError("its first line is another")
+            raise ValueError("unknown first line")
         facts = TypeAdapter(Facts).validate_json(head.removeprefix(_MARK))
         experiment = build_experiment(facts.runs[-1].configuration, str(path))
         known = {
@@ -70,47 +70,47 @@ def read_summary(path: Path) -> Summary:
             "classifier": [judge.name for judge in experiment.judges()],
             "metric": experiment.metric_names,
         }
-        # Tables and files are named after metrics.
+        # Metrics become file names.
         if foreign := set(facts.metrics) - set(known["metric"]):
-            raise ValueError(f"the experiment has no {min(foreign)!r}")
+            raise ValueError(f"unknown metric {min(foreign)!r}")
         return Summary(experiment, facts, _read_means(table, known))
     except (OSError, EOFError, zlib.error, ValueError, LookupError) as error:
         raise RunError(
-            f"{path}: a file written by 'labelsieve report RUN --summary FILE' was expected, got something else "
-            f"or a damaged one ({one_line(error)[:200]}); write it again."
+            f"{path}: expected a file written by 'labelsieve report RUN --summary FILE', got something else or a "
+            f"damaged file ({one_line(error)[:200]}). Write it again."
         ) from None
 
 
 def _read_means(text: str, known: dict[str, Any]) -> pd.DataFrame:
-    """Read the table; a name that is not in the experiment is an error."""
+    """Read the table and check that all names are in the experiment."""
     table = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
     if list(table.columns) != _COLUMNS:
-        raise ValueError("its columns are others")
+        raise ValueError("unknown columns")
     for column in ("size", "n_features", "mean", "fold_std"):
-        # Parsed by Python, digit for digit.
+        # Unlike pandas, Python restores all digits.
         kind = int if column == "n_features" else float
         table[column] = [kind(cell or "nan") for cell in table[column]]
     for column, names in known.items():
-        # Cells are written so that a spreadsheet takes none of them for a formula.
+        # Written cells are escaped to prevent formulas in spreadsheets.
         by_cell = {csv_cell(name): name for name in names}
         if foreign := set(table[column]) - set(by_cell):
-            raise ValueError(f"the experiment has no {column} {min(foreign)!r}")
+            raise ValueError(f"unknown {column} {min(foreign)!r}")
         table[column] = table[column].map(by_cell)
     return table.drop(columns="role")
 
 
 def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") -> Summary:
-    """Join named summaries of runs that are parts of one experiment.
+    """Merge the summaries of parts of an experiment, given with their names.
 
-    They may differ in their data sets only and share none, because means of other folds cannot be joined.
+    The parts must have different datasets and be equal otherwise because means cannot be combined.
     """
     owners: dict[str, str] = {}
     for name, summary in parts:
         for dataset in summary.datasets:
             if dataset in owners:
                 raise RunError(
-                    f"{owners[dataset]} and {name} both hold {dataset!r}; means of different data sets alone can be "
-                    "put together, so merge the run folders instead."
+                    f"{owners[dataset]} and {name} both contain {dataset!r}. Summary files must have different "
+                    "datasets. Merge the run folders instead."
                 )
             owners[dataset] = name
     experiment = common_experiment(
@@ -139,7 +139,7 @@ def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") 
 
 
 def _join(values: Sequence[Any]) -> Any:
-    """Join the same fact of several runs by its type."""
+    """Combine one fact of several runs according to its type."""
     first = values[0]
     if isinstance(first, Coverage):
         names = [field.name for field in fields(Coverage)]

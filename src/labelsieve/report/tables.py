@@ -1,4 +1,4 @@
-"""Tables and sections of a report: frames of numbers in full, written as CSV, Markdown and LaTeX (booktabs)."""
+"""Tables and sections of a report, written as CSV, Markdown and LaTeX (booktabs)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ import pandas as pd
 from labelsieve._text import csv_text, one_line
 
 _MISSING = "–"
-#: Endings of columns that hold the deviations of the column before them.
+#: Suffixes of columns with the standard deviations of another column.
 FOLDS, SIZES = " std over folds", " std over sizes"
-# Also words that start with a number, by which they sort: "3 of 8", "2/0/1, +0.1", "0.40 / 0.32".
+# Also matches text that sorts by its first number: "3 of 8", "2/0/1, +0.1", "0.40 / 0.32".
 _NUMBER = re.compile(r"[–∞]|[−+<]?\d(?:[\d.,/() ]|of|(?<= )[−+])*")
 
 
 class TableCell(NamedTuple):
-    """What readers see of a value."""
+    """Formatted value."""
 
     text: str
-    #: "best" and "second" of its row, or "ahead": a reference ahead of every method.
+    #: "best" or "second" of the row, or "ahead" for a reference that is better than all methods.
     mark: str = ""
     folds: str = ""
     sizes: str = ""
@@ -34,34 +34,34 @@ class TableCell(NamedTuple):
 
 @dataclass(frozen=True)
 class Table:
-    """A frame and how to show it."""
+    """Dataframe with a title and formats."""
 
-    #: Name of its files.
+    #: File name without suffix.
     stem: str
     title: str
-    #: Numbers in full. The index, whose name is a heading, names the rows. A column "x std over folds" holds the
-    #: deviations of the column "x".
+    #: Values that are not rounded. The index has the row names. A column "x std over folds" has the standard deviations
+    #: of the column "x".
     frame: pd.DataFrame
-    #: Format of the numbers, or of those of single columns; "p" is for p-values.
+    #: Number format of all columns or by column. "p" is for p-values, "sig" for three significant digits.
     form: str | Mapping[str, str] = ".3f"
     note: str = ""
-    #: The note if the deviations over sizes are shown instead of those over folds.
+    #: Note to show with standard deviations over sizes instead of folds.
     size_note: str = ""
-    #: Column -> heading over it and its neighbours.
+    #: Column -> heading of its group.
     groups: Mapping[str, str] = field(default_factory=dict)
     #: Marks of the cells, by row and column.
     marks: pd.DataFrame = field(default_factory=pd.DataFrame)
-    #: Number of rows below a line at the end, such as averages; they have two decimals and are not sorted.
+    #: Number of rows at the end, such as averages, that have two decimals and are not sorted.
     n_foot: int = 0
 
     @property
     def flat(self) -> pd.DataFrame:
-        """The frame with the names of its rows as the first column."""
+        """Dataframe with the row names as the first column."""
         return self.frame.reset_index(allow_duplicates=True)
 
     @cached_property
     def columns(self) -> list[str]:
-        """Headings, without the first and without deviations."""
+        """Headings without the first and without standard deviations."""
         return [name for name in self.frame.columns if not name.endswith((FOLDS, SIZES))]
 
     @property
@@ -71,13 +71,13 @@ class Table:
 
     @property
     def heading_groups(self) -> list[tuple[str, int]]:
-        """Headings over the columns with the number of columns each covers; empty if no column has one."""
+        """Group headings with their numbers of columns, empty if there are no groups."""
         names = [self.groups.get(heading, "") for heading in self.headings]
         return [(name, len(list(run))) for name, run in groupby(names)] if self.groups else []
 
     @cached_property
     def numeric(self) -> list[bool]:
-        """Tell if columns hold numbers, or words that start with one; the first column included."""
+        """Return True for each column with numbers or text that starts with a number."""
         kinds = [pd.api.types.is_numeric_dtype(self.frame.index)]
         for place, name in enumerate(self.columns, start=1):
             texts = (row[place].text for row in self.cells)
@@ -87,7 +87,7 @@ class Table:
 
     @cached_property
     def cells(self) -> list[tuple[TableCell, ...]]:
-        """Cells by row, the name of the row first."""
+        """Cells by row, starting with the row name."""
         n_rows = len(self.frame)
         columns = [[TableCell(show(value, "")) for value in self.frame.index]]
         for name in self.columns:
@@ -105,41 +105,41 @@ class Table:
 
     @property
     def rows(self) -> list[tuple[TableCell, ...]]:
-        """Cells of the body."""
+        """Rows of the table body."""
         return self.cells[: len(self.cells) - self.n_foot]
 
     @property
     def foot(self) -> list[tuple[TableCell, ...]]:
-        """Cells of the rows below the line."""
+        """Rows of the table footer."""
         return self.cells[len(self.cells) - self.n_foot :]
 
 
 @dataclass(frozen=True)
 class Section:
-    """Part of the page under a heading."""
+    """Section of the page."""
 
     anchor: str
     title: str
     texts: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
-    #: Tables to look things up in; folded on the page.
+    #: Detailed tables, collapsed on the page.
     folded: tuple[Table, ...] = ()
-    #: Tables for programs; files only.
+    #: Tables that are only written to files.
     files: tuple[Table, ...] = ()
 
     @property
     def charts(self) -> tuple[str, ...]:
-        """Names of the charts of this section, if the run has their data."""
+        """Names of the charts that this section can have."""
         return (self.anchor, "settings") if self.anchor == "sensitivity" else (self.anchor,)
 
     @property
     def all_tables(self) -> tuple[Table, ...]:
-        """All tables; each becomes a file."""
+        """All tables, which are all written to files."""
         return (*self.tables, *self.folded, *self.files)
 
 
 def show(value: Any, form: str) -> str:
-    """Write a value for readers."""
+    """Format a value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return _MISSING
     if not isinstance(value, float):
@@ -148,14 +148,16 @@ def show(value: Any, form: str) -> str:
         return "∞" if value > 0 else "−∞"
     if form == "p":
         return "<0.001" if value < 0.001 else f"{value:.3f}"
-    # A true minus sign; "-0.00" says no more than "0.00".
+    if form == "sig":
+        form = ".0f" if abs(value) >= 100 else ".3g"
+    # Use a minus sign, and no sign for zero.
     return re.sub(r"^([-+])(?=0\.?0*$)", "", f"{value:{form}}").replace("-", "−")
 
 
 def cross(
     rows: pd.DataFrame, index: Any, columns: str, order: Sequence[Iterable[Any]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Pivot the columns words and mark: names of rows by names of columns, in the given order."""
+    """Pivot the columns "words" and "mark" of a dataframe in the given order of rows and columns."""
     names = dict(zip(("index", "columns"), map(list, order), strict=True))
     words, marks = (
         rows.pivot(index=index, columns=columns, values=value).reindex(**names).rename_axis(columns=None)
@@ -165,7 +167,7 @@ def cross(
 
 
 def mark_best(values: pd.DataFrame, others: Sequence[str] = ()) -> pd.DataFrame:
-    """Mark the lowest value of every row and the second; of the columns in `others`, what is lower than all.
+    """Mark the lowest and second lowest value of each row, and lower values in the columns `others`.
 
     Examples
     --------
@@ -185,9 +187,12 @@ def mark_best(values: pd.DataFrame, others: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def as_markdown(table: Table) -> str:
-    """Write a table as Markdown with aligned columns; bold is best, underlined second."""
+    """Format a table as Markdown, with bold for best and underlined for second."""
     marks = {"best": "**{}**", "second": "<ins>{}</ins>", "ahead": "{} †"}
-    rows = [[_in_markdown(name) for name in table.headings], *_dressed(table, _in_markdown, marks, " ± ")]
+    rows = [
+        [_in_markdown(name) for name in table.headings],
+        *_format_cells(table, _in_markdown, marks, " ± "),
+    ]
     columns = []
     for (heading, *texts), is_number in zip(zip(*rows, strict=True), table.numeric, strict=True):
         width = max(3, len(heading), *map(len, texts))
@@ -199,9 +204,9 @@ def as_markdown(table: Table) -> str:
 
 
 def as_latex(table: Table) -> str:
-    """Write a table as LaTeX for the packages booktabs and graphicx; bold is best, underlined second."""
+    """Format a table as LaTeX for booktabs and graphicx, with bold for best and underlined for second."""
     marks = {"best": r"\textbf{{{}}}", "second": r"\underline{{{}}}", "ahead": r"{}$^\dagger$"}
-    rows = _dressed(table, _in_latex, marks, r" $\pm$ ")
+    rows = _format_cells(table, _in_latex, marks, r" $\pm$ ")
     if table.n_foot:
         rows[-table.n_foot][0] = "\\midrule\n" + rows[-table.n_foot][0]
     columns: Any = [_in_latex(name) for name in table.headings]
@@ -222,14 +227,14 @@ def as_latex(table: Table) -> str:
             multicol_align="c",
         )
     )
-    # Tables wider than the page shrink to it.
+    # Shrink tables that are wider than the page.
     narrow = "\\resizebox{\\ifdim\\width>\\textwidth\\textwidth\\else\\width\\fi}{!}{%\n"
     text = text.replace(r"\begin{tabular}", narrow + r"\begin{tabular}", 1)
     text = text.replace(r"\end{tabular}", r"\end{tabular}}", 1)
     return "% needs \\usepackage{booktabs,graphicx}\n" + text
 
 
-#: Ending of a file -> the function that writes it.
+#: Suffix of a file -> function that formats a table.
 FORMATS: dict[str, Callable[[Table], str]] = {
     "csv": lambda table: csv_text(table.flat),
     "md": as_markdown,
@@ -237,10 +242,10 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 }
 
 
-def _dressed(
+def _format_cells(
     table: Table, escape: Callable[[str], str], marks: Mapping[str, str], plus_minus: str
 ) -> list[list[str]]:
-    """Escape all cells, and add marks and deviations over folds."""
+    """Escape all cells and add marks and standard deviations over folds."""
     return [
         [
             marks.get(cell.mark, "{}").format(escape(cell.text))
@@ -292,7 +297,7 @@ _METRIC_WORDS = {
 
 
 def metric_words(metric: str) -> str:
-    """Name a metric in a sentence.
+    """Return the name of a metric for running text.
 
     Examples
     --------
@@ -303,7 +308,7 @@ def metric_words(metric: str) -> str:
 
 
 def metric_title(metric: str, direction: Literal["higher", "lower"]) -> str:
-    """Name a metric with an arrow that points to better values.
+    """Return the name of a metric with an arrow towards better values.
 
     Examples
     --------
@@ -314,8 +319,8 @@ def metric_title(metric: str, direction: Literal["higher", "lower"]) -> str:
     return f"{words[0].upper()}{words[1:]} {'↑' if direction == 'higher' else '↓'}"
 
 
-def listed(names: Iterable[str]) -> str:
-    """Join names with commas and "and".
+def listed(names: Iterable[str], word: str = "and") -> str:
+    """Join names with commas and a word before the last.
 
     Examples
     --------
@@ -323,4 +328,4 @@ def listed(names: Iterable[str]) -> str:
     ('a', 'a and b', 'a, b and c')
     """
     *others, last = [*names] or [""]
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{', '.join(others)} {word} {last}" if others else last

@@ -1,4 +1,4 @@
-"""Compare two runs: what both have, by how much it differs, and what only one has."""
+"""Compare the results of two runs."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import pandas as pd
 
 from labelsieve.report.summary import CURVE, DIGITS, Summary, rounded
 
-_NAMES = dict(zip(CURVE, ("data sets", "noises", "methods", "classifiers", "metrics"), strict=True))
-#: Settings that may change the numbers that both have.
+_NAMES = dict(zip(CURVE, ("datasets", "noises", "methods", "classifiers", "metrics"), strict=True))
+#: Settings that may affect shared results.
 _SETTINGS = ("folds", "seeds", "random_draws", "classifiers", "sizes", "metrics", "conventions")
 _MEAN = ["method", "classifier", "metric"]
 
 
 def compare_runs(first: Summary, second: Summary) -> dict[str, Any]:
-    """Compare what is complete in both, at the sizes that both have.
+    """Compare the complete results of two runs at shared sizes.
 
     Returns
     -------
     found : dict
-        - "differences": frame with the columns method, classifier, metric, direction, n_shared (data sets under a
-          noise), first and second (means), fold_std (deviation over the folds of one size on one data set, root mean
-          square over both runs), difference (second minus first) and better ("first", "second" or "");
-        - "by_dataset": the same for every dataset and noise;
-        - "only_first" and "only_second": "methods" and so on -> those that only one has;
-        - "settings" and "other_data": settings that differ, and data sets whose data differ.
+        - "differences": DataFrame with the columns method, classifier, metric, direction, n_shared (number of pairs of
+          dataset and noise), first and second (means), fold_std (standard deviation over folds, root mean square over
+          both runs), difference (second minus first) and better ("first", "second" or "").
+        - "by_dataset": the same by dataset and noise.
+        - "only_first" and "only_second": names in only one run, by kind such as "methods".
+        - "settings" and "other_data": settings that differ, and datasets with different data.
     """
     point = [*CURVE, "size", "n_features"]
     shared = first.means.merge(second.means, on=point, suffixes=("_first", "_second"))
@@ -73,7 +73,7 @@ def _rounded_root(squares: pd.Series) -> pd.Series:
 
 
 def _only(run: Summary, other: Summary) -> dict[str, tuple[str, ...]]:
-    """Names that only one run has complete results of."""
+    """Return the names with complete results in only one run."""
     return {
         words: tuple(name for name in run.means[column].unique() if name not in set(other.means[column]))
         for column, words in _NAMES.items()

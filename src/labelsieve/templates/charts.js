@@ -1,11 +1,11 @@
 "use strict";
-// Draws the charts of a page from the JSON in it. Names are only ever set as text.
+// Draws the charts of the page from its JSON data. Names are only inserted as text.
 (() => {
   const source = document.getElementById("data");
   if (!source) return;
   const DATA = JSON.parse(source.textContent);
   const SVG = "http://www.w3.org/2000/svg";
-  // Which methods are shown: one set for all charts.
+  // All charts share the set of visible methods.
   const shownMethods = new Set(DATA.series.map((one, place) => (one.first ? place : -1)).filter((place) => place >= 0));
   const views = [];
 
@@ -16,10 +16,10 @@
   };
   const html = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
   const svg = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
-  const short = (text, most) => (text.length <= most ? text : `${text.slice(0, most - 9)}…${text.slice(-8)}`);
+  const short = (text, limit) => (text.length <= limit ? text : `${text.slice(0, limit - 9)}…${text.slice(-8)}`);
   const round = (value) => Math.round(value * 10) / 10;
 
-  function words(value) {
+  function formatNumber(value) {
     const size = Math.abs(value);
     if (Number.isInteger(value)) return String(value).replace("-", "−");
     const text = size >= 1000 ? value.toFixed(0) : size >= 10 ? value.toFixed(1)
@@ -27,7 +27,7 @@
     return text.replace("-", "−");
   }
 
-  // Scales: a function from values to places, with its ticks.
+  // A scale has a function from values to positions, ticks, and a function to format ticks.
   function linear(low, high, from, to, most) {
     if (low === high) [low, high] = [low - (Math.abs(low) || 1) * 0.05, high + (Math.abs(high) || 1) * 0.05];
     const raw = (high - low) / Math.max(1, most);
@@ -71,7 +71,7 @@
     return linear(low - space, high + space, from, to, most);
   }
 
-  // One tip for all charts.
+  // All charts share one tooltip.
   const tip = html("div", { id: "tip", role: "tooltip", hidden: "" });
   document.body.append(tip);
   function showTip(point, box) {
@@ -132,8 +132,8 @@
         const button = html("button", { type: "button", class: kind(one) }, key, html("bdi", {}, short(one.name, 34)));
         button.addEventListener("click", () => this.toggle(place));
         for (const [on, off] of [["mouseenter", "mouseleave"], ["focus", "blur"]]) {
-          button.addEventListener(on, () => this.heat(place));
-          button.addEventListener(off, () => this.heat(null));
+          button.addEventListener(on, () => this.highlight(place));
+          button.addEventListener(off, () => this.highlight(null));
         }
         this.buttons.set(place, button);
         this.legend.append(button);
@@ -143,7 +143,7 @@
         const button = html("button", { type: "button", class: "several" }, `show ${text}`);
         button.addEventListener("click", () => {
           for (const place of this.there) this.shown[wanted(place) ? "add" : "delete"](place);
-          this.tellShown();
+          this.redrawShared();
         });
         this.legend.append(button);
       }
@@ -151,14 +151,16 @@
 
     toggle(place) {
       if (!this.shown.delete(place)) this.shown.add(place);
-      this.tellShown();
+      this.redrawShared();
     }
 
-    tellShown() {
+    redrawShared() {
       for (const view of views) if (view.shown === this.shown) view.draw();
     }
 
-    heat(place) {
+    // Highlights the line of one method.
+
+    highlight(place) {
       this.hot = place;
       for (const node of this.stage.querySelectorAll("[data-s]")) {
         node.classList.toggle("hot", place !== null && node.dataset.s === String(place));
@@ -176,7 +178,7 @@
       });
     }
 
-    // The panels that are chosen, each with its place among the choices.
+    // Returns the selected panels with their keys.
     panels() {
       const picked = this.selects.map((select) => Number(select.value));
       const { all } = this.chart;
@@ -196,42 +198,42 @@
       this.width = width;
       hideTip();
       const panels = this.panels();
-      const told = this.selects.map((select) => select.selectedOptions[0]?.text).filter(Boolean).join(" · ");
-      this.caption.textContent = panels.length ? told : `${told}: nothing is complete here.`;
-      // Where the choices above say the same, it is for paper.
+      const chosen = this.selects.map((select) => select.selectedOptions[0]?.text).filter(Boolean).join(" · ");
+      this.caption.textContent = panels.length ? chosen : `${chosen}: no complete results.`;
+      // If the menus show the same, the caption is only for print.
       this.caption.className = panels.length && this.controls.children.length === this.selects.length ? "said" : "";
       const columns = panels.length > 1 ? Math.max(1, Math.floor(width / 300)) : 1;
       const each = Math.floor((width - 16 * (columns - 1)) / columns);
       const drawings = panels.map((one) => {
         const drawn = { lines: drawLines, dots: drawDots, scatter: drawScatter }[this.chart.kind](this, one, each, panels.length === 1);
-        this.listen(drawn.node, drawn.points, told);
+        this.listen(drawn.node, drawn.points, chosen);
         const title = one.title ? [html("h4", {}, html("bdi", {}, one.title))] : [];
         return html("div", {}, ...title, drawn.node);
       });
       this.stage.className = columns > 1 ? "stage several" : "stage";
       this.stage.replaceChildren(...drawings);
       if (this.buttons) this.buttons.forEach((button, place) => button.setAttribute("aria-pressed", this.shown.has(place)));
-      if (this.hot !== null) this.heat(this.hot);
+      if (this.hot !== null) this.highlight(this.hot);
     }
 
-    listen(node, points, told) {
+    listen(node, points, chosen) {
       node.setAttribute("tabindex", "0");
       node.setAttribute("role", "application");
-      node.setAttribute("aria-label", `Chart: ${told}. ${points.length} points; arrow keys move from point to point.`);
+      node.setAttribute("aria-label", `Chart: ${chosen}. ${points.length} points. Use the arrow keys to move between points.`);
       let current = null;
-      const go = (point, isTold) => {
+      const go = (point, announce) => {
         current = point;
-        this.heat(point.series);
+        this.highlight(point.series);
         node.querySelector(".ring")?.remove();
         node.append(svg("circle", { class: "ring", cx: point.x, cy: point.y, r: 6 }));
         const box = node.getBoundingClientRect();
         const times = box.width / node.viewBox.baseVal.width;
         showTip(point, { x: box.x + point.x * times, y: box.y + point.y * times });
-        if (isTold) this.live.textContent = `${point.name}, ${point.where}: ${point.value}`;
+        if (announce) this.live.textContent = `${point.name}, ${point.where}: ${point.value}`;
       };
       const leave = () => {
         current = null;
-        this.heat(null);
+        this.highlight(null);
         node.querySelector(".ring")?.remove();
         hideTip();
       };
@@ -264,7 +266,7 @@
         }
         const ahead = points.filter((point) => (move[0] ? point.series === current.series : point.series !== current.series)
           && (point.x - current.x) * move[0] + (point.y - current.y) * move[1] > 0.01);
-        // Up and down prefer what lies straight above and below.
+        // Up and down prefer points directly above and below.
         const weight = move[0] ? 1 : 4;
         const [next] = nearest(current.x * weight, current.y, ahead.map((point) => ({ ...point, x: point.x * weight, whole: point })));
         if (next) go(next.whole, true);
@@ -308,7 +310,7 @@
     const ends = [];
     const points = [];
     const everyX = [...new Set(rows.flatMap(([, row]) => row.x || []))].sort((a, b) => a - b);
-    // Control and references last and first, so that what the page is about lies on top.
+    // Draw references first and the control last, so that it is on top.
     rows.sort(([a], [b]) => rank(series[a]) - rank(series[b]));
     for (const [place, row] of rows) {
       const one = series[place];
@@ -316,7 +318,7 @@
       const xs = isFlat ? everyX : row.x;
       const ys = isFlat ? xs.map(() => row.y[0]) : row.y;
       const there = xs.map((_, index) => index).filter((index) => ys[index] !== null);
-      // A band may leave the panel, whose range is that of the lines.
+      // Bands may exceed the panel because its range is that of the lines.
       const within = (place) => Math.min(Math.max(place, box.top), box.bottom);
       const at = (index, shift = 0) => `${round(x.at(xs[index]))},${round(within(y.at(ys[index] + shift)))}`;
       const error = (index) => (row.e ? row.e[isFlat ? 0 : index] : null);
@@ -327,19 +329,19 @@
       node.append(svg("polyline", { class: `line ${kind(one)}`, "data-s": place, points: there.map((index) => at(index)).join(" ") }));
       for (const index of there) {
         const [px, py] = [round(x.at(xs[index])), round(y.at(ys[index]))];
-        // Of many places on a line, single ones are not seen.
+        // With many points on a line, dots would overlap.
         if (!isFlat && there.length <= 40) node.append(svg("circle", { class: `dot ${kind(one)}`, "data-s": place, cx: px, cy: py, r: one.control ? 3.4 : 2.4 }));
         const spread = error(index);
-        const told = [dataset, isFlat ? "whatever the number" : `${chart.x}: ${words(xs[index])}`].filter(Boolean).join(", ");
+        const where = [dataset, isFlat ? "any number of features" : `${chart.x}: ${formatNumber(xs[index])}`].filter(Boolean).join(", ");
         points.push({
-          x: px, y: py, series: place, name: one.name, where: told,
-          value: `${words(ys[index])}${spread === null ? "" : ` ± ${words(spread)} ${chart.spread}`}`,
+          x: px, y: py, series: place, name: one.name, where,
+          value: `${formatNumber(ys[index])}${spread === null ? "" : ` ± ${formatNumber(spread)} ${chart.spread}`}`,
         });
       }
       if (there.length) ends.push({ place, y: y.at(ys[there.at(-1)]) });
     }
     if (hasNames) {
-      // Names stand at the ends of their lines, pushed apart where they would cover each other.
+      // Put names at the ends of their lines and move them apart if they overlap.
       ends.sort((a, b) => a.y - b.y);
       let before = -Infinity;
       for (const end of ends) {
@@ -372,7 +374,7 @@
       const best = Math.min(...rows.map(([, row]) => row.main));
       const end = Math.min(box.right, x.at(best + chart.band));
       node.append(svg("rect", { class: "reach", x: round(x.at(best)), y: box.top, width: round(end - x.at(best)), height: box.bottom - box.top }),
-        svg("text", { class: "name", x: box.left, y: box.bottom + 36 }, `shaded: ${chart.band_words}`));
+        svg("text", { class: "name", x: 4, y: box.bottom + 36 }, `shaded: ${chart.band_words}`));
     }
     axes(node, x, { ticks: [] }, box, {});
     const points = [];
@@ -385,10 +387,10 @@
       row.items.forEach((value, item) => {
         if (value === null) return;
         node.append(svg("circle", { class: `item ${kind(one)}`, "data-s": place, cx: round(x.at(value)), cy: y, r: 2.6 }));
-        points.push({ x: round(x.at(value)), y, series: place, name: one.name, where: panel.items[item], value: `${chart.item || ""} ${words(value)}`.trim() });
+        points.push({ x: round(x.at(value)), y, series: place, name: one.name, where: panel.items[item], value: `${chart.item || ""} ${formatNumber(value)}`.trim() });
       });
       node.append(svg("circle", { class: `dot ${kind(one)}`, "data-s": place, cx: round(x.at(row.main)), cy: y, r: 5 }));
-      points.push({ x: round(x.at(row.main)), y, series: place, name: one.name, where: chart.value, value: words(row.main) });
+      points.push({ x: round(x.at(row.main)), y, series: place, name: one.name, where: chart.value, value: formatNumber(row.main) });
     });
     return { node, points };
   }
@@ -402,7 +404,7 @@
     const values = rows.flatMap(([, row]) => [...row.x, ...row.y]);
     const x = scale(values, false, box.left, box.right, 6, 0.04);
     const y = scale(values, false, box.bottom, box.top, 6, 0.04);
-    axes(node, x, y, box, { x: chart.x, y: `${chart.y}; on the line they are equal` });
+    axes(node, x, y, box, { x: chart.x, y: `${chart.y} (equal on the line)` });
     node.append(svg("line", { class: "equal", x1: box.left, y1: box.bottom, x2: box.right, y2: box.top }));
     const points = [];
     for (const [place, row] of rows) {
@@ -411,20 +413,20 @@
         if (value === null || row.y[item] === null) return;
         const [px, py] = [round(x.at(value)), round(y.at(row.y[item]))];
         node.append(svg("circle", { class: `dot ${kind(one)}`, "data-s": place, cx: px, cy: py, r: 4 }));
-        points.push({ x: px, y: py, series: place, name: one.name, where: panel.items[item], value: `${words(row.y[item])} ours, ${words(value)} printed` });
+        points.push({ x: px, y: py, series: place, name: one.name, where: panel.items[item], value: `${formatNumber(row.y[item])} ours, ${formatNumber(value)} printed` });
       });
     }
     return { node, points };
   }
 
-  // Tables of one metric each: one is shown, and the reader says which deviation stands beside the means.
+  // Show one metric table at a time, with menus for the metric and the standard deviation.
   const section = document.getElementById("metrics");
   const tables = section ? [...section.querySelectorAll(".table[data-metric]")] : [];
   const tableSelect = html("select", {});
   function showTable() {
     for (const table of tables) table.classList.toggle("other", table.dataset.metric !== tableSelect.value);
   }
-  // What is chosen in one place is chosen wherever there is the same choice.
+  // Apply a choice to all menus with the same name.
   function choose(name, text) {
     for (const view of views) view.follow(name, text);
     if (name === "metric" && tables.some((table) => table.dataset.metric === text)) {
@@ -436,7 +438,7 @@
     for (const table of tables) tableSelect.append(html("option", {}, table.dataset.metric));
     tableSelect.addEventListener("change", () => choose("metric", tableSelect.value));
     const spread = html("select", {});
-    for (const [value, text] of [["folds", "over the folds"], ["sizes", "over the sizes"], ["none", "not shown"]]) {
+    for (const [value, text] of [["folds", "over folds"], ["sizes", "over sizes"], ["none", "hidden"]]) {
       spread.append(html("option", { value }, text));
     }
     spread.addEventListener("change", () => { section.dataset.spread = spread.value; });

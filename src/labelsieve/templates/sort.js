@@ -1,9 +1,9 @@
 "use strict";
-// A click on a heading sorts by its column, another turns the order; gaps stay last.
+// Click a heading to sort by its column. Click again to reverse the order. Missing values stay last.
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
   const body = table.tBodies[0];
-  // Cells of numbers may go on in words: "3 of 8". A gap has no number.
+  // Numeric cells may contain text after the number: "3 of 8". A missing value has no number.
   const key = (cell) => {
     const text = cell.textContent.trim();
     if (!cell.classList.contains("n")) return text;
