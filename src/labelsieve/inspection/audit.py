@@ -17,6 +17,7 @@ from labelsieve._numerics.sparse import is_sparse
 from labelsieve._text import one_line
 from labelsieve.inspection.controlled import can_be_tested, controlled_selection
 from labelsieve.inspection.explanations import explain_label_issues
+from labelsieve.inspection.extreme_values import columns_with_hidden_evidence
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
@@ -180,6 +181,9 @@ def inspect_dataset(
             step(f"fitting {method}", 0)
             ranking, parts = _rank(dataset, selector, method, n_columns, with_sizes, n_random, step, caught)
             parts["ranking"] = ranking
+            if not dataset.is_lazy:
+                for hidden in columns_with_hidden_evidence(dataset):
+                    warnings.warn(str(hidden), UserWarning, stacklevel=2)
             settings["Method"] = type(ranking.fitted).__name__
             for name, value in ranking.parameters.items():
                 settings[name] = _REDUNDANCIES.get(value, str(value)) if name == "redundancy" else str(value)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Smallest selection frequency of a reliable column.
 _RELIABLE = 0.9
+#: Number of candidates from which a label can be flagged "most often".
+_FEWEST_FOR_SHARE = 10
 #: Maximum number of names in a sentence.
 _MAX_NAMES = 3
 _SHOWN_ROWS, _SHOWN_COLUMNS = 5, 8
@@ -81,11 +83,16 @@ def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
         return "Not tested", f": too few rows have candidate labels. {top}"
     if audit.command == "audit" and audit.controlled is not None:
         n_related = int(audit.controlled.selected.sum())
+        if not n_related:
+            return (
+                "No single column is significant",
+                f", only all {n_columns:,} together. The columns with the most evidence come first. {top}",
+            )
         verb = "is" if n_related == 1 else "are"
-        promise = f" In such lists, at most {audit.controlled.fdr:.0%} of the columns are wrong on average."
+        promise = f"In such lists, at most {audit.controlled.fdr:.0%} of the columns are wrong on average."
         return (
             f"{n_related:,} of {_counted(n_columns, 'column')}",
-            f" {verb} related to a label.{promise if n_related else ''} {top}",
+            f" {verb} related to a label. {promise} {top}",
         )
     rest = f" selected by {ranking.method}. {top}"
     if ranking.n_arbitrary:
@@ -104,6 +111,12 @@ def _size(audit: Audit, ranking: Ranking) -> tuple[str, str]:
         return "No recommendation", rest
     if curve is None:
         return f"{kept:,} are kept", ". Pass -k auto to choose the number by cross-validation."
+    if without is not None and not round(audit.expected_precision(curve.best), 2) > round(without, 2):
+        return (
+            "No number of columns helps",
+            f": expected average precision {audit.expected_precision(curve.best):.2f} with {curve.best:,}, "
+            f"{without:.2f} with none. {kept:,} {'is' if kept == 1 else 'are'} kept.",
+        )
     gist = f"Keep all {n_columns:,}" if kept == n_columns else f"Keep {kept:,}"
     if ranking.is_size_given:
         gist = f"You asked for {kept:,}"
@@ -130,6 +143,8 @@ def _reliability(audit: Audit, ranking: Ranking) -> tuple[str, str]:
         if audit.command == "audit":
             return "No subsamples", f": too few rows have candidate labels.{tested}"
         return "Not tested on subsamples", f". Pass --stability 30 to draw some.{tested}"
+    if ranking.n_kept == audit.dataset.n_columns:
+        return "All columns are kept", f", so every subsample selects them.{tested}"
     frequency, together = stability.frequency[ranking.kept], stability.group_frequency[ranking.kept]
     n_reliable = int((frequency >= _RELIABLE).sum())
     n_swapped = int(((frequency < _RELIABLE) & (together >= _RELIABLE)).sum())
@@ -186,7 +201,9 @@ def _flags(issues: LabelIssues, many: str, by_label: DataFrame, total: str | Non
     if not n_flagged:
         return "None", f" of {many} is flagged."
     where = ""
-    if len(by_label) > 1:
+    # A share of a few labels says little.
+    by_label = by_label if total is None else by_label[by_label[total] >= _FEWEST_FOR_SHARE]
+    if len(by_label) > 1 and by_label["n_flagged"].any():
         share = by_label["n_flagged"] / (1 if total is None else by_label[total])
         worst = by_label.loc[share.idxmax()]
         of = "" if total is None else f" of {worst[total]:,}"
