@@ -47,7 +47,7 @@ def test_the_four_answers_fit_one_screen_and_use_row_names(capsys, table):
         assert question in shown.out
     assert "channel" in shown.out
     assert "TCK-007" in shown.out
-    assert len(shown.out.splitlines()) <= 45
+    assert len(shown.out.splitlines()) <= 48
     assert "Traceback" not in shown.err
 
 

@@ -177,7 +177,8 @@ def test_flagged_labels_come_first_and_are_counted(found):
     explained = found.label_issues
     issues = explained.issues
     confidence = issues.confidence[issues.rows, issues.labels][explained.listed]
-    assert explained.n_flagged == (confidence < 0.5).sum()
+    is_predicted = found.labels.set_index("label")["is_predicted"].to_numpy()
+    assert explained.n_flagged == ((confidence < 0.5) & is_predicted[issues.labels[explained.listed]]).sum()
     assert (confidence[: explained.n_flagged] < 0.5).all()
     assert explained.n_flagged == found.labels.n_flagged.sum()
 

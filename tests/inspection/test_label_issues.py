@@ -65,7 +65,7 @@ def test_without_checks_nothing_looks_like_a_probability(data):
     assert issues.probability is None
     columns = "row label issue rank support verdict"
     assert list(issues.to_frame()) == columns.split()
-    assert list(issues.label_summary()) == ["label", "n_candidates", "n_flagged"]
+    assert list(issues.label_summary()) == ["label", "n_candidates", "auc", "is_predicted", "n_flagged"]
     assert issues.share_wrong is None
     text = str(issues)
     assert "rank 1 of 536" in text

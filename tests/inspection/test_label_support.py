@@ -4,6 +4,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from labelsieve import LabelSupport
@@ -31,7 +32,7 @@ def problem(n_samples=60, n_features=5, n_labels=4, seed=0):
 
 
 def test_linear_support_and_confidence_are_those_worked_out():
-    model = LabelSupport(kernel="linear").fit(X, Y)
+    model = LabelSupport(kernel="linear", each_row_has_truth=False).fit(X, Y)
     support = [
         [0.9541279523508172, 0.5827291117418436, -0.33221328756858187],
         [0.8125504815218199, 0.8602848530234768, 0.6607887173950958],
@@ -586,3 +587,62 @@ def test_wrong_checks_are_rejected(checked, container):
 @parametrize_with_checks([LabelSupport()])
 def test_it_is_an_estimator_of_scikit_learn(estimator, check):
     check(estimator)
+
+
+def noisy_classes(n_samples=300, seed=0):
+    """Features, one label per row with a fifth of the labels replaced, and the truth."""
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((n_samples, 4))
+    truth = features[:, :3].argmax(axis=1)
+    given = np.where(rng.random(n_samples) < 0.2, rng.integers(0, 3, n_samples), truth)
+    return features, np.eye(3, dtype=int)[given], given != truth
+
+
+def test_one_label_per_row_is_not_judged_by_the_absence_of_the_others():
+    features, labels, is_wrong = noisy_classes()
+    model = LabelSupport().fit(features, labels)
+    assert model.has_one_label_per_row_
+    assert not model.assumes_truth_
+    assert model.label_penalty_ is None
+    found = model.support_[labels > 0]
+    assert roc_auc_score(~is_wrong, found) > 0.85
+    assert (model.confidence_[labels > 0][is_wrong] < 0.5).mean() > 0.5
+
+
+def test_a_right_candidate_is_assumed_only_if_every_row_has_candidates():
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((80, 3))
+    labels = (features + rng.standard_normal((80, 3)) > 0).astype(int)
+    labels[labels.sum(axis=1) == 0, 0] = 1
+    assert LabelSupport().fit(features, labels).assumes_truth_
+    assert not LabelSupport(each_row_has_truth=False).fit(features, labels).assumes_truth_
+    labels[7] = 0
+    assert not LabelSupport().fit(features, labels).assumes_truth_
+    with pytest.warns(UserWarning, match="each_row_has_truth"):
+        assert not LabelSupport(each_row_has_truth=True).fit(features, labels).assumes_truth_
+
+
+def test_labels_that_the_features_do_not_predict_are_known_as_such():
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((400, 3))
+    labels = np.column_stack(
+        [features[:, 0] + rng.standard_normal(400) > 0.5, rng.random((400, 2)) < [0.3, 0.01]]
+    )
+    model = LabelSupport().fit(features, labels.astype(int))
+    assert model.is_predicted_.tolist() == [True, False, False]
+    assert model.auc_[0] > 0.7
+
+
+def test_a_label_of_one_row_does_not_change_the_support_of_others():
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((100, 3))
+    labels = (features + rng.standard_normal((100, 3)) > 0).astype(int)
+    rare = np.zeros((100, 1), dtype=int)
+    rare[17] = 1
+    options = {"kernel": "linear", "each_row_has_truth": False}
+    alone = LabelSupport(**options).fit(features, labels)
+    beside = LabelSupport(**options).fit(features, np.hstack([labels, rare]))
+    if alone.penalty_ == beside.penalty_:
+        np.testing.assert_allclose(beside.support_[:, :3], alone.support_, atol=1e-10)
+    else:
+        assert np.corrcoef(beside.support_[17, :3], alone.support_[17, :3])[0, 1] > 0.99

@@ -51,6 +51,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide notes and progress.")]
 Jobs = Annotated[int | None, option("N", "Number of processes. Default: all cores.", "--jobs", "-j", min=1)]
 Html = Annotated[Path | None, option("FILE", "HTML page to write, with interactive charts.")]
+RowTruth = Annotated[
+    bool | None,
+    typer.Option(
+        "--each-row-has-truth/--rows-may-lack-truth",
+        help="Assume a right label in each row. Default: if each row has one.",
+        rich_help_panel="Prediction options",
+        show_default=False,
+    ),
+]
 Checked = Annotated[Path | None, option("FILE", "Review file with your verdicts.")]
 
 

@@ -17,6 +17,7 @@ from labelsieve.cli._options import (
     DataOptions,
     Html,
     Quiet,
+    RowTruth,
     check_outputs,
     option,
     parse_amount,
@@ -28,7 +29,7 @@ from labelsieve.cli._tables import ADVICE, error_rates, issues_table
 from labelsieve.inspection.audit import audit as audit_dataset
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.review import read_review
-from labelsieve.inspection.wording import answers, banner, headline
+from labelsieve.inspection.wording import answers, assumption, banner, headline
 
 EPILOG = """\
 \b
@@ -61,6 +62,7 @@ def audit(
         ),
     ] = False,
     checked: Checked = None,
+    row_truth: RowTruth = None,
     seed: Annotated[int, option("N", "Random seed.", min=0)] = 0,
     html: Html = None,
     as_json: AsJson = False,
@@ -79,6 +81,7 @@ def audit(
             dataset,
             n_columns=amount,
             checked=None if checked is None else read_review(checked, dataset),
+            each_row_has_truth="auto" if row_truth is None else row_truth,
             fast=fast,
             random_state=seed,
             progress=status.advance,
@@ -128,4 +131,4 @@ def print_summary(found: Audit, console: Console) -> None:
         console.print(issues_table(found, console, _SHOWN), "", sep="\n")
         if found.label_issues.missing is not None and found.label_issues.missing.n_flagged:
             console.print(issues_table(found, console, _MISSING_SHOWN, missing=True), "", sep="\n")
-    console.print(found.label_issues.issues.caveat(ADVICE))
+    console.print(found.label_issues.issues.caveat(ADVICE), assumption(found.label_issues))

@@ -15,6 +15,7 @@ from labelsieve.cli._options import (
     DataOptions,
     Html,
     Quiet,
+    RowTruth,
     check_outputs,
     option,
     parse_amount,
@@ -34,7 +35,7 @@ from labelsieve.inspection.label_issues import (
 )
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.review import issues_to_csv, n_verdicts, read_review, review_to_csv
-from labelsieve.inspection.wording import describe_correction, describe_guarantees, headline
+from labelsieve.inspection.wording import assumption, describe_correction, describe_guarantees, headline
 from labelsieve.io import Dataset, DatasetError
 
 EPILOG = """\
@@ -97,14 +98,7 @@ def issues(
             help="Use the other labels of a row.",
         ),
     ] = True,
-    each_row_has_truth: Annotated[
-        bool,
-        typer.Option(
-            "--each-row-has-truth",
-            rich_help_panel=_PREDICTION,
-            help="Assume at least one true label per row.",
-        ),
-    ] = False,
+    row_truth: RowTruth = None,
     seed: Annotated[int, option("N", "Random seed of --draw.", min=0, panel=_PREDICTION)] = 0,
 ) -> None:
     """List labels that may be wrong or missing.
@@ -123,7 +117,11 @@ def issues(
     kinds = _kinds(which, bounds)
     check_outputs(data, {"--output": output, "--html": html}, reads=[checked])
     data = data.with_id_of(checked)
-    prediction = {"kernel": kernel, "use_labels": use_labels, "each_row_has_truth": each_row_has_truth}
+    prediction = {
+        "kernel": kernel,
+        "use_labels": use_labels,
+        "each_row_has_truth": "auto" if row_truth is None else row_truth,
+    }
     with reading(data, quiet=quiet) as (dataset, console, status):
         review = None if checked is None else read_review(checked, dataset)
         if draw is not None:
@@ -278,6 +276,7 @@ def _print_tables(
         describe_guarantees(issues),
         describe_correction(issues, correction) if correction is not None else "",
         issues.caveat(ADVICE),
+        "" if is_missing or found.label_issues is None else assumption(found.label_issues),
     ):
         if text:
             console.print(text)

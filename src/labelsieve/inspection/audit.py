@@ -60,6 +60,7 @@ def audit(
     *,
     n_columns: int | float | None = None,
     checked: Any = None,
+    each_row_has_truth: bool | str = "auto",
     fast: bool = False,
     random_state: int = 0,
     name: str = "",
@@ -79,6 +80,8 @@ def audit(
         Number of columns to keep: an int, a fraction in (0, 1], or None to choose it by cross-validation.
     checked : Review, tuple of (rows, labels, answers) or None, default=None
         Reviewed labels, as in `find_label_issues`. With at least 50 of them, probabilities are shown.
+    each_row_has_truth : bool or "auto", default="auto"
+        If True, assume that every row has at least one right candidate, as in `LabelSupport`.
     fast : bool, default=False
         If True, use 10 instead of 30 subsamples, 39 instead of 199 permutations and 2 instead of 6 random orders.
     random_state : int, default=0
@@ -120,7 +123,7 @@ def audit(
         fdr=FDR,
         check_labels=True,
         checked=checked,
-        label_options={"which": "both"},
+        label_options={"which": "both", "each_row_has_truth": each_row_has_truth},
         random_state=random_state,
         progress=progress,
         command_line=command_line,

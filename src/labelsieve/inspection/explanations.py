@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.sparse import Matrix, dense
+from labelsieve._numerics.sparse import Matrix
 from labelsieve.inspection._leave_one_out import LeaveOneOut
 from labelsieve.inspection.label_issues import LabelIssues, rank_labels
 from labelsieve.inspection.label_support import LabelSupport, varying_labels
@@ -55,13 +54,14 @@ class ExplainedIssues:
     n_flagged: int
     #: Of the listed ones.
     reasons: Reasons
-    #: Held-out AUC of every label: the probability that a row with the candidate has more support for it than a row
-    #: without; nan if the label does not vary.
-    auc: np.ndarray
     #: "linear" or "rbf", the regression that gave the support; None if no label varies.
     kernel: str | None
     #: The regression in words.
     model: str
+    #: True if every row is assumed to have a right candidate.
+    assumes_truth: bool
+    #: True if every row has exactly one candidate.
+    has_one_label_per_row: bool
     #: Absent labels that may be missing, if they were asked for.
     missing: ExplainedIssues | None = None
 
@@ -110,7 +110,7 @@ def explain_label_issues(
     X, Y = dataset.X, dataset.candidates
     model = _ExplainedSupport(**options).fit(X, Y, checked)
     found = rank_labels(model, which=which, label_names=dataset.label_names, row_ids=dataset.row_ids)
-    auc, column_of = _areas(model.support_, Y), np.searchsorted(dataset.ranked, dataset.column_of)
+    column_of = np.searchsorted(dataset.ranked, dataset.column_of)
 
     def explained(issues: LabelIssues, missing: ExplainedIssues | None = None) -> ExplainedIssues:
         n_flagged = int(issues.is_flagged.sum())
@@ -121,9 +121,10 @@ def explain_label_issues(
             listed=listed,
             n_flagged=min(n_flagged, len(listed)),
             reasons=_reasons(model, issues, listed, Y, column_of),
-            auc=auc,
             kernel=model.kernel_,
             model=_in_words(model),
+            assumes_truth=model.assumes_truth_,
+            has_one_label_per_row=model.has_one_label_per_row_,
             missing=missing,
         )
 
@@ -184,13 +185,3 @@ def _in_words(model: LabelSupport) -> str:
         return "the labels themselves: none varies"
     others = "not used" if model.label_penalty_ is None else f"{model.label_penalty_:g}"
     return f"{model.kernel_} regression without the row, penalty {model.penalty_:.3g}; other labels {others}"
-
-
-def _areas(support: np.ndarray, Y: Matrix) -> np.ndarray:
-    """Compute the area under the ROC curve of every label; nan if it does not vary."""
-    areas = np.full(Y.shape[1], np.nan)
-    for label in np.flatnonzero(varying_labels(Y)):
-        candidate = dense(Y[:, [label]]).ravel()
-        known = ~np.isnan(candidate)
-        areas[label] = roc_auc_score(candidate[known], support[known, label])
-    return areas

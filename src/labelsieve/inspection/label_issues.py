@@ -153,12 +153,19 @@ class LabelIssues:
 
     @property
     def is_flagged(self) -> np.ndarray:
-        """Mask of the labels that are more likely errors than not and have no verdict."""
-        if self.which == "missing":
-            is_error = self.support[self.rows, self.labels] >= _FLAGGED_SUPPORT
+        """Mask of the labels that are more likely errors than not and have no verdict.
+
+        Without probabilities, labels that the features do not predict are not flagged.
+        """
+        if self.shown_probability is not None and self.which == "wrong":
+            is_error = self.shown_probability[self.rows, self.labels] < 0.5
         else:
-            scores = self.confidence if self.shown_probability is None else self.shown_probability
-            is_error = scores[self.rows, self.labels] < 0.5
+            is_error = (
+                self.support[self.rows, self.labels] >= _FLAGGED_SUPPORT
+                if self.which == "missing"
+                else self.confidence[self.rows, self.labels] < 0.5
+            )
+            is_error &= self._model.is_predicted_[self.labels]
         mask: np.ndarray = is_error & (self.answers == OPEN)
         return mask
 
@@ -190,15 +197,22 @@ class LabelIssues:
         Returns
         -------
         DataFrame
-            Columns ``label``, ``n_candidates``, ``n_flagged`` and, if at least 50 candidates were reviewed,
-            ``share_wrong`` (estimated fraction of wrong candidates). A complete random draw of candidates adds ``low``
-            and ``high``, the 95 % interval of that fraction for labels with at least 5 reviews, otherwise nan. Flagged
-            labels have no verdict and are more likely errors than not. Their number is not an error count.
+            Columns ``label``, ``n_candidates``, ``auc`` and ``is_predicted`` (see `LabelSupport`), ``n_flagged`` and,
+            if at least 50 candidates were reviewed, ``share_wrong`` (estimated fraction of wrong candidates). A
+            complete random draw of candidates adds ``low`` and ``high``, the 95 % interval of that fraction for labels
+            with at least 5 reviews, otherwise nan. Flagged labels have no verdict and are more likely errors than not.
+            Their number is not an error count.
         """
         n_labels = len(self.label_names)
         listed = np.bincount(self.labels, minlength=n_labels)
         flagged = np.bincount(self.labels[self.is_flagged], minlength=n_labels)
-        found = {"label": self.label_names, "n_candidates": listed, "n_flagged": flagged}
+        found = {
+            "label": self.label_names,
+            "n_candidates": listed,
+            "auc": self._model.auc_,
+            "is_predicted": self._model.is_predicted_,
+            "n_flagged": flagged,
+        }
         if self.which == "missing":
             del found["n_candidates"]
             return DataFrame(found)
@@ -598,7 +612,7 @@ def find_label_issues(
     which: str = "wrong",
     kernel: str = "auto",
     use_labels: bool = True,
-    each_row_has_truth: bool = False,
+    each_row_has_truth: bool | str = "auto",
     checked: Any = None,
     label_names: Iterable[str] | None = None,
     row_ids: Iterable[Hashable] | None = None,
@@ -617,8 +631,8 @@ def find_label_issues(
         Kernel of the regression, as in `LabelSupport`.
     use_labels : bool, default=True
         If True, the other labels of a row contribute to the support, as in `LabelSupport`.
-    each_row_has_truth : bool, default=False
-        If True, assume that every row has at least one right candidate.
+    each_row_has_truth : bool or "auto", default="auto"
+        If True, assume that every row has at least one right candidate, as in `LabelSupport`.
     checked : Review, tuple of (rows, labels, answers) or None, default=None
         Reviewed labels. A tuple holds a random draw of candidates: row indices, label indices, and answers (1 for
         right, 0 for wrong, nan for unsure). With at least 50 of them, the result shows probabilities.
@@ -688,8 +702,13 @@ def rank_labels(
         else:
             rows, labels = np.nonzero(model.confidence_)  # positive for candidates only
             n_ranked = len(rows)
-            scores = model.support_ if model.probability_ is None else model.probability_
-            order = np.argsort(scores[rows, labels], kind="stable")
+            if model.probability_ is not None:
+                order = np.argsort(model.probability_[rows, labels], kind="stable")
+            else:
+                # Flagged labels come first, and labels that the features do not predict come last.
+                is_last = ~model.is_predicted_[labels]
+                is_flagged = (model.confidence_[rows, labels] < 0.5) & ~is_last
+                order = np.lexsort((model.support_[rows, labels], is_last, ~is_flagged))
             rows, labels = rows[order], labels[order]
         return LabelIssues(
             support=model.support_,
@@ -737,7 +756,8 @@ def _most_supported_absent(model: LabelSupport) -> tuple[np.ndarray, np.ndarray,
         absent = np.flatnonzero(is_absent if model._known is None else is_absent & model._known[block])
         n_absent += len(absent)
         cells = np.append(cells, absent + block.start * n_labels)
-        scores = np.append(scores, support[block].ravel()[absent])
+        supported = support[block].ravel()[absent]
+        scores = np.append(scores, np.where(model.is_predicted_[absent % n_labels], supported, -np.inf))
         kept = np.argsort(-scores, kind="stable")[:_MOST_SUGGESTED]
         cells, scores = cells[kept], scores[kept]
     rows, labels = np.divmod(cells, n_labels)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.metrics import roc_auc_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,6 +31,10 @@ _MAX_SIDE = 6000
 _MAX_FEATURES = 1000
 _MAX_RELATED_LABELS = 5000
 _MIN_ROWS = 3
+# Labels of fewer rows do not contribute to the support of other labels.
+_FEWEST_OF_RELATED_LABEL = 5
+# The features predict a label if its held-out AUC is at least this, and this many standard errors above 0.5.
+_LEAST_AREA, _LEAST_AREA_Z = 0.6, 2.0
 # A random draw exceeds this z-score once in about 15,000 times.
 _LARGEST_Z_SCORE = 4.0
 _RATE_QUANTILE = 0.25
@@ -53,10 +58,11 @@ class LabelSupport(BaseEstimator):
         Kernel of the regression. "auto" chooses the kernel with the smaller leave-one-out error. Beyond 1000 rows, the
         Gaussian kernel "rbf" is approximated with 500 landmark rows.
     use_labels : bool, default=True
-        If True, add ``Q``. Wrong candidates that always occur together then support each other.
-    each_row_has_truth : bool, default=False
-        If True, assume that every row has at least one right candidate. Use it only if you are certain, because a wrong
-        assumption does more harm than good. It is ignored with a warning if a row has no candidates.
+        If True, add ``Q``. Wrong candidates that always occur together then support each other. Ignored if each row has
+        exactly one candidate, because the other labels then determine it.
+    each_row_has_truth : bool or "auto", default="auto"
+        If True, assume that every row has at least one right candidate. It is ignored with a warning if a row has no
+        candidates. "auto" assumes it if every row has a candidate, and some rows have more than one.
 
     Attributes
     ----------
@@ -79,6 +85,15 @@ class LabelSupport(BaseEstimator):
     press_ : float or None
         Mean squared leave-one-out error of the regression on the features, relative to the variance of each label.
         Values of 1 or more mean that the features are uninformative.
+    auc_ : ndarray of shape (n_labels,)
+        Held-out area under the ROC curve of each label: the probability that a row with the label has more support for
+        it than a row without; nan if the label does not vary.
+    is_predicted_ : ndarray of bool of shape (n_labels,)
+        True if the area is at least 0.6, and at least two standard errors above 0.5.
+    assumes_truth_ : bool
+        True if every row is assumed to have a right candidate.
+    has_one_label_per_row_ : bool
+        True if every row has exactly one candidate.
     rate_ : float or None
         Rate of wrong candidates that `confidence_` assumes.
     checked_model_ : object or None
@@ -121,7 +136,7 @@ class LabelSupport(BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "kernel": [StrOptions({"auto", "linear", "rbf"})],
         "use_labels": ["boolean"],
-        "each_row_has_truth": ["boolean"],
+        "each_row_has_truth": ["boolean", StrOptions({"auto"})],
     }
 
     classes_: np.ndarray | None
@@ -129,7 +144,7 @@ class LabelSupport(BaseEstimator):
     n_features_in_: int
 
     def __init__(
-        self, kernel: str = "auto", use_labels: bool = True, each_row_has_truth: bool = False
+        self, kernel: str = "auto", use_labels: bool = True, each_row_has_truth: bool | str = "auto"
     ) -> None:
         self.kernel = kernel
         self.use_labels = use_labels
@@ -171,9 +186,13 @@ class LabelSupport(BaseEstimator):
         support = confidence = np.empty((n_samples, 0))
         self._varies, self._known = varies, known_entries(Y)
         self._candidates: Candidates | None = None
+        in_row = np.asarray(candidates.sum(axis=1)).ravel()
+        self.has_one_label_per_row_ = bool((in_row == 1).all()) and self._known is None
+        self.assumes_truth_ = self._assumes_truth(candidates, in_row)
+        self.auc_ = np.full(Y.shape[1], np.nan)
         if varies.any():
-            assume_truth = self.each_row_has_truth and _may_assume_truth(candidates)
-            support, confidence = self._estimate(X, Y if varies.all() else Y[:, varies], assume_truth)
+            support, confidence, self.auc_[varies] = self._estimate(X, Y if varies.all() else Y[:, varies])
+        self.is_predicted_ = _is_predicted(self.auc_, *count_labels(Y))
         self.support_ = _with_constant_labels(support, split_unknown(Y)[0], varies)
         self.confidence_ = _with_constant_labels(confidence, candidates, varies)
         return self._set_probability(reviewed)
@@ -195,8 +214,27 @@ class LabelSupport(BaseEstimator):
         # Only candidates have positive confidence.
         return self._set_probability(Review.validate(checked, self.confidence_))
 
-    def _estimate(self, X: Matrix, Y: Matrix, assume_truth: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Estimate support and confidence; all labels must vary."""
+    def _assumes_truth(self, candidates: Matrix, in_row: np.ndarray) -> bool:
+        """Return True if every row is assumed to have a right candidate, and that is informative."""
+        n_empty = int((in_row == 0).sum())
+        if n_empty and self.each_row_has_truth is True:
+            warnings.warn(
+                f"each_row_has_truth is ignored because {n_empty} of {len(in_row)} rows have no candidates. Remove "
+                "these rows if the assumption holds for the others.",
+                UserWarning,
+                stacklevel=3,
+            )
+        # Single candidates would all be right.
+        is_asked = (
+            not self.has_one_label_per_row_ if self.each_row_has_truth == "auto" else self.each_row_has_truth
+        )
+        # A label that every row has counts as right, so the assumption says nothing about the other labels.
+        return (
+            bool(is_asked) and not n_empty and not (np.asarray(candidates.sum(axis=0)) == len(in_row)).any()
+        )
+
+    def _estimate(self, X: Matrix, Y: Matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Estimate support, confidence and AUC; all labels must vary."""
         rows, labels = candidate_indices(Y)
         self._used_features = _features_to_use(X, Y)
         regression = self._regression(within_range(X[:, self._used_features]), Y)
@@ -208,8 +246,17 @@ class LabelSupport(BaseEstimator):
         if known is not None:
             predicted = (counts / n_known - residuals)[~known]
             residuals[~known] = 0
-        if self.use_labels and 1 < Y.shape[1] <= _MAX_RELATED_LABELS:
-            self.label_penalty_ = explain_by_other_labels(residuals, known)
+        # Residuals of rare labels are outliers, which would decide about the other labels of their rows.
+        related = np.flatnonzero(counts >= _FEWEST_OF_RELATED_LABEL)
+        if self.use_labels and not self.has_one_label_per_row_ and 1 < len(related) <= _MAX_RELATED_LABELS:
+            if len(related) == Y.shape[1]:
+                self.label_penalty_ = explain_by_other_labels(residuals, known)
+            else:
+                part = residuals[:, related]
+                self.label_penalty_ = explain_by_other_labels(
+                    part, None if known is None else known[:, related]
+                )
+                residuals[:, related] = part
         support = np.negative(residuals, out=residuals)
         support[rows, labels] += 1
         if known is not None:
@@ -218,10 +265,11 @@ class LabelSupport(BaseEstimator):
         # The lower quartile of the support estimates the rate of wrong candidates, which all labels share.
         self.rate_ = float(np.clip(np.quantile(support, _RATE_QUANTILE), _SMALLEST_RATE, _LARGEST_RATE))
         confidence = _candidate_confidence(support, Y, self.rate_)
-        if assume_truth:
+        areas = _areas(support, Y, known)
+        if self.assumes_truth_:
             _assume_rows_have_truth(support, confidence, Y, self.rate_)
         self._candidates = Candidates(rows, labels, support, feature_support, n_known)
-        return support, confidence
+        return support, confidence, areas
 
     def _set_probability(self, reviewed: Review | None) -> Self:
         """Estimate probabilities from reviewed candidates, if there are any."""
@@ -338,19 +386,24 @@ def _with_constant_labels(estimated: np.ndarray, Y: Matrix, varies: np.ndarray) 
     return values
 
 
-def _may_assume_truth(Y: Matrix) -> bool:
-    """Return True if every row can have a right candidate and that is informative; warn if a row has none."""
-    n_empty = int((np.asarray(Y.sum(axis=1)) == 0).sum())
-    if n_empty:
-        warnings.warn(
-            f"each_row_has_truth is ignored because {n_empty} of {Y.shape[0]} rows have no candidates. Remove these "
-            "rows if the assumption holds for the others.",
-            UserWarning,
-            stacklevel=3,
-        )
-        return False
-    # A label that every row has counts as right, so the assumption says nothing about the other labels.
-    return not (np.asarray(Y.sum(axis=0)) == Y.shape[0]).any()
+def _areas(support: np.ndarray, Y: Matrix, known: np.ndarray | None) -> np.ndarray:
+    """Compute the area under the ROC curve of each label; all must vary."""
+    areas = np.empty(Y.shape[1])
+    for label in range(Y.shape[1]):
+        is_candidate, scores = dense(Y[:, [label]]).ravel(), support[:, label]
+        if known is not None:
+            is_candidate, scores = is_candidate[known[:, label]], scores[known[:, label]]
+        areas[label] = roc_auc_score(is_candidate, scores)
+    return areas
+
+
+def _is_predicted(areas: np.ndarray, counts: np.ndarray, n_known: np.ndarray) -> np.ndarray:
+    """Return a mask of the labels that are predicted better than by their frequency."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # labels that do not vary have area nan
+        # Standard error of the area if support and label are independent (Mann and Whitney).
+        error = np.sqrt((n_known + 1) / (12 * counts * (n_known - counts)))
+        found: np.ndarray = (areas >= _LEAST_AREA) & (areas - 0.5 >= _LEAST_AREA_Z * error)
+    return found
 
 
 def _confidence_at(support: np.ndarray, rate: float) -> np.ndarray:

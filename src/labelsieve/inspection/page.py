@@ -12,7 +12,8 @@ key              content
 ``best kept``    number of columns with the best precision, and the one shown first
 ``resamples``    subsamples of the rows that were ranked
 ``asked``        the number of columns that the subsamples select, if ``b`` says nothing about other numbers
-``labels[]``     ``n`` name, ``m`` candidates, ``auc`` (null if it does not vary), ``look`` how many are flagged,
+``labels[]``     ``n`` name, ``m`` candidates, ``auc`` (null if it does not vary), ``k`` whether it is predicted,
+                 ``look`` how many are flagged,
                  ``w`` share of wrong ones (only with reviewed labels), ``h`` counts of candidates by key
 ``curve``        ``k[]`` sizes, ``folds[fold][size]``, ``random[size] = mean, low, high`` and ``none`` without columns,
                  or null
@@ -328,11 +329,12 @@ def _labels(audit: Audit, issues: LabelIssues) -> tuple[list[dict[str, Any]], li
     summary = audit.labels.set_index("label").to_dict("index")
     found = []
     for number, name in enumerate(issues.label_names):
-        label = summary.get(name, {"n_candidates": 0, "auc": np.nan, "n_flagged": 0})
+        label = summary.get(name, {"n_candidates": 0, "auc": np.nan, "is_predicted": False, "n_flagged": 0})
         record: dict[str, Any] = {
             "n": printable(name),
             "m": label["n_candidates"],
             "auc": None if np.isnan(label["auc"]) else round(label["auc"], 3),
+            "k": int(label["is_predicted"]),
             "look": label["n_flagged"],
             "h": np.histogram(keys[issues.labels == number], edges)[0].tolist(),
         }

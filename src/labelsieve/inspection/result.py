@@ -211,8 +211,6 @@ class Audit:
         if self.label_issues is None:
             return DataFrame()
         found = self.label_issues.issues.label_summary()
-        auc = dict(zip(self.dataset.label_names, self.label_issues.auc, strict=True))
-        found.insert(2, "auc", found["label"].map(auc))
         if self.label_issues.missing is not None:
             n_suggested = self.label_issues.missing.issues.label_summary().set_index("label")["n_flagged"]
             found["n_suggested"] = found["label"].map(n_suggested)

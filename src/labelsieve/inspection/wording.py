@@ -14,6 +14,7 @@ from labelsieve.inspection.stability import STABLE, EvidenceTest
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from labelsieve.inspection.explanations import ExplainedIssues
     from labelsieve.inspection.guarantees import Correction
     from labelsieve.inspection.label_issues import LabelIssues
     from labelsieve.inspection.ranking import Ranking
@@ -180,6 +181,14 @@ def _labels(audit: Audit) -> tuple[str, str]:
         rest += f" {issues.caveat()}"
     elif gist != "None":
         rest += " This is a review order, not an error count."
+    n_unpredicted = int((~by_label["is_predicted"]).sum()) if issues.shown_probability is None else 0
+    if n_unpredicted == len(by_label):
+        return "Unknown", f": your columns do not predict the labels, so none of {many} is flagged."
+    if n_unpredicted:
+        rest += (
+            f" Your columns do not predict {n_unpredicted:,} of {len(by_label):,} labels, so nothing is flagged for "
+            f"{'it' if n_unpredicted == 1 else 'them'}."
+        )
     known = [record["wrong"] for record in audit.issue_records(20) if "wrong" in record]
     if known:
         noisy, truth = fill_unknown(audit.dataset.candidates), fill_unknown(audit.dataset.Y)  # type: ignore[arg-type]
@@ -298,6 +307,15 @@ def warnings(audit: Audit) -> list[str]:
     return texts
 
 
+def assumption(explained: ExplainedIssues) -> str:
+    """Say whether every row is assumed to have a right label, and how to change that."""
+    if explained.has_one_label_per_row:
+        return "Each row has one label, so the other labels of a row are not used."
+    if explained.assumes_truth:
+        return "Assumes a right label in every row (--rows-may-lack-truth changes this)."
+    return "Does not assume a right label in every row (--each-row-has-truth changes this)."
+
+
 def headline(audit: Audit) -> str:
     """Return the name and the sizes of the table in one line."""
     return f"{printable(audit.dataset.name or 'table')}: {', '.join(facts(audit))}"
@@ -344,7 +362,7 @@ def notes(audit: Audit) -> Iterator[tuple[str, str]]:
     """Yield headings and texts on how to interpret the numbers and how the table was prepared."""
     issues = audit.label_issues
     if issues is not None:
-        yield "Label issues need review", issues.issues.caveat()
+        yield "Label issues need review", f"{issues.issues.caveat()} {assumption(issues)}"
     if audit.size_curve is not None:
         yield (
             "Precision is measured on candidate labels",

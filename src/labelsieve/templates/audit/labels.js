@@ -1,14 +1,11 @@
 // Quality of each label. Shares of wrong labels are shown only if some were reviewed.
 const mostLabels = 100;
 const isChecked = labels.some((label) => label.w !== undefined);
-// With a smaller area under the curve, the columns do not predict the label.
-const TELLING_AREA = 0.6;
-const isTelling = (label) => label.auc !== null && label.auc >= TELLING_AREA;
 const flaggedShare = (label) => (label.w !== undefined ? label.w : label.m ? label.look / label.m : 0);
 const labelOrder = labels.map((_, place) => place).sort((a, b) => flaggedShare(labels[b]) - flaggedShare(labels[a]) || a - b);
 
 const labelRow = (place, most) => {
-  const label = labels[place], telling = isTelling(label);
+  const label = labels[place], telling = label.k;
   const why = !label.m ? "no row has it" : label.auc === null ? "every row has it" : "your columns do not predict it";
   const amount = isChecked
     ? [html("b", { class: "num" }, label.w === undefined ? "" : percent(label.w)), html("span", { class: "num" }, label.w === undefined ? "" : `≈ ${whole(label.w * label.m)}`)]
