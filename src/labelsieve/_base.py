@@ -25,7 +25,7 @@ from sklearn.utils._param_validation import Interval, Options, RealNotInt, StrOp
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from labelsieve._blocks.collections import column_names, is_lazy, open_rows
-from labelsieve._candidates import binarize_tags, check_candidates
+from labelsieve._candidates import binarize_tags, check_candidates, require_known, take_unknown
 from labelsieve._numerics.result import SolverResult, iterate, logger
 from labelsieve._numerics.scaling import Scaling, row_extremes
 from labelsieve._numerics.sparse import Matrix, canonical, check_structure, is_sparse
@@ -155,6 +155,9 @@ class BaseSelector(SelectorMixin, BaseEstimator):
     #: True if the order of the features depends on the number of features to select.
     ranking_depends_on_size: ClassVar[bool] = False
 
+    #: True if ``_solve`` takes labels that are NaN, which means unknown.
+    takes_unknown_labels: ClassVar[bool] = False
+
     #: True if ``coef_`` alone scores the labels, from features scaled to [0, 1] with ``scale="minmax"``.
     weights_score_labels: ClassVar[bool] = False
 
@@ -180,7 +183,8 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             row may have no candidates, which means that no label applies. One-dimensional ``y``, or a single
             column with discrete values other than 0 and 1, is treated as classes and one-hot encoded. You can
             also pass the tags of every row, as a sequence of sets or of lists with strings.
-            ``label_names_in_`` then holds all tags in sorted order.
+            ``label_names_in_`` then holds all tags in sorted order. `EvidenceSelector` and `SumF` take unknown
+            labels, which are NaN in a matrix or dataframe.
 
         Returns
         -------
@@ -196,7 +200,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
             with _progress_log(getattr(self, "verbose", 0)):
                 result, n_selected = self._solve_lazy(X, y)
             return self._store(result, n_selected)
-        X, Y = validate_problem(self, X, y)
+        X, Y = validate_problem(self, X, y, takes_unknown=self.takes_unknown_labels)
         n_selected = self._n_selected(X.shape[1])
         with _progress_log(getattr(self, "verbose", 0)):
             result = self._solve(X, Y)
@@ -348,10 +352,13 @@ class BlockSelector(BaseSelector):
         return self._solve_rows(problem), n_selected
 
 
-def validate_problem(estimator: Any, X: Any, y: Any, *, min_samples: int = 2) -> tuple[Matrix, Matrix]:
+def validate_problem(
+    estimator: Any, X: Any, y: Any, *, min_samples: int = 2, takes_unknown: bool = False
+) -> tuple[Matrix, Matrix]:
     """Validate features and candidates of any kind, and set the attributes that describe them.
 
-    Return ``X`` as float32 or float64 (dense, CSR or CSC) and the 0/1 matrix ``Y`` (dense or CSR). Set
+    Return ``X`` as float32 or float64 (dense, CSR or CSC) and the 0/1 matrix ``Y`` (dense or CSR), in which
+    unknown labels are NaN if ``takes_unknown`` is True. Set
     ``n_features_in_`` and ``feature_names_in_`` as in scikit-learn, ``label_names_in_``, and ``classes_``,
     the values of a one-hot encoded ``y``, or None for candidate matrices.
     """
@@ -359,9 +366,12 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, min_samples: int = 2) ->
     label_names = tags or column_names(y)
     check_structure(X, "X")
     check_structure(y, "y")
+    if not takes_unknown:
+        require_known(y)
+    y, unknown = take_unknown(y)
     X, y = validate_data(estimator, X, y, **{**_TABLE, "ensure_min_samples": min_samples})
     X = canonical(X)
-    Y, class_names = check_candidates(y)
+    Y, class_names = check_candidates(y, unknown)
     estimator.classes_ = None if class_names is None else np.unique(y)
     if class_names is not None:
         label_names = class_names
@@ -371,13 +381,16 @@ def validate_problem(estimator: Any, X: Any, y: Any, *, min_samples: int = 2) ->
     return X, Y
 
 
-def check_problem(X: Any, y: Any) -> tuple[Matrix, Matrix]:
+def check_problem(X: Any, y: Any, *, takes_unknown: bool = False) -> tuple[Matrix, Matrix]:
     """Validate features and candidates as in `BaseSelector.fit`, for functions without an estimator."""
     y, _ = binarize_tags(y)
     check_structure(X, "X")
     check_structure(y, "y")
+    if not takes_unknown:
+        require_known(y)
+    y, unknown = take_unknown(y)
     X, y = check_X_y(X, y, **_TABLE)
-    return canonical(X), check_candidates(y)[0]
+    return canonical(X), check_candidates(y, unknown)[0]
 
 
 def check_parameters(estimator: BaseEstimator) -> None:

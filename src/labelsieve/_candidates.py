@@ -10,13 +10,18 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MultiLabelBinarizer
 from sklearn.utils.multiclass import type_of_target
 
-from labelsieve._numerics.candidates import is_binary
+from labelsieve._numerics.candidates import count_labels, fill_unknown, has_unknown, is_binary, known_entries
 from labelsieve._numerics.sparse import Matrix, is_sparse
 
 _SETS = (set, frozenset)
 _LISTS = (list, tuple, np.ndarray)
 # Tag matrices with more entries than this are sparse.
 _MAX_DENSE = 2**24
+#: Classes and functions that take labels that are NaN, listed in the errors of all others.
+TAKES_UNKNOWN = (
+    "EvidenceSelector, SumF, LabelSupport, find_label_issues, draw_candidates, selection_stability, evidence_test, "
+    "controlled_selection and audit"
+)
 
 
 def binarize_tags(y: Any) -> tuple[Any, list[str] | None]:
@@ -53,6 +58,72 @@ def binarize_tags(y: Any) -> tuple[Any, list[str] | None]:
     return (matrix.toarray() if is_small else matrix), [*map(str, ordered)]
 
 
+def split_unknown(Y: Matrix) -> tuple[Matrix, np.ndarray | None]:
+    """Replace unknown labels (NaN) by the mean of the known ones, so that they do not correlate with anything.
+
+    Return ``Y``, dense or CSR, and a dense mask of the known labels, or None if all are known. A label that
+    is unknown in all rows becomes 0.
+
+    Examples
+    --------
+    >>> split_unknown(np.array([[1.0, 0.0], [0.0, 1.0], [np.nan, 1.0]]))
+    (array([[1. , 0. ],
+           [0. , 1. ],
+           [0.5, 1. ]]), array([[ True,  True],
+           [ True,  True],
+           [False,  True]]))
+    """
+    known = known_entries(Y)
+    if known is None:
+        return Y, None
+    counts, n_known = count_labels(Y)
+    return fill_unknown(Y, counts / np.maximum(n_known, 1)), known
+
+
+def take_unknown(y: Any) -> tuple[Any, Matrix | None]:
+    """Replace unknown labels by 0. Return the labels, and NaN at the unknown ones and 0 elsewhere, or None.
+
+    The sum of both is the label matrix. One-dimensional ``y`` holds classes and is returned unchanged.
+
+    Examples
+    --------
+    >>> take_unknown([[1, None], [0, 1]])
+    (array([[1, 0],
+           [0, 1]], dtype=object), array([[ 0., nan],
+           [ 0.,  0.]]))
+    """
+    if is_sparse(y):
+        Y = sp.csr_matrix(y, copy=True)
+        Y.sum_duplicates()
+        if not has_unknown(Y):
+            return y, None
+        unknown = Y.astype(np.float64)
+        unknown.data[~np.isnan(unknown.data)] = 0
+        unknown.eliminate_zeros()
+        return fill_unknown(Y), unknown
+    values = np.asarray(y)
+    if values.ndim != 2 or values.dtype.kind not in "fO":
+        return y, None
+    if values.dtype.kind == "f":
+        missing = np.isnan(values)
+    else:
+        from pandas import isna
+
+        missing = isna(values)
+    if not missing.any():
+        return y, None
+    return np.where(missing, 0, values), np.where(missing, np.nan, 0.0)
+
+
+def require_known(y: Any, name: str = "y") -> None:
+    """Raise if labels are unknown. The error names what takes them."""
+    if take_unknown(y)[1] is not None:
+        raise ValueError(
+            f"{name} must not have unknown labels (NaN) here. Only {TAKES_UNKNOWN} take them, with all rows in memory. "
+            "Fill them in, or remove those rows or labels."
+        )
+
+
 def _holds_tags(y: Any) -> bool:
     """Return True if the first non-empty row holds tags."""
     is_list = isinstance(y, (list, tuple))
@@ -69,8 +140,10 @@ def _holds_tags(y: Any) -> bool:
     return False
 
 
-def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:
+def check_candidates(y: Matrix, unknown: Matrix | None = None) -> tuple[Matrix, list[str] | None]:
     """Return a float64 0/1 candidate matrix, and the class names if ``y`` holds classes.
+
+    The matrix is NaN where ``unknown`` is, the second result of `take_unknown`.
 
     Two-dimensional ``y`` must be 0/1, dense or sparse. One-dimensional ``y``, or a single column with other
     discrete values, holds classes and is one-hot encoded.
@@ -101,7 +174,13 @@ def check_candidates(y: Matrix) -> tuple[Matrix, list[str] | None]:
             Y, names = y.astype(np.float64), None
         n_candidates = np.count_nonzero(Y)
     require_candidates(n_candidates)
-    return Y, names
+    if unknown is None:
+        return Y, names
+    if names is not None:
+        raise ValueError(
+            "y must have a class in every row, got rows without one. Remove them, or one-hot encode y."
+        )
+    return Y + unknown, None
 
 
 def require_candidates(n_candidates: int) -> None:

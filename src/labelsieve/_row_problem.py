@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from labelsieve._blocks.blocks import MemoryBlocks, RowBlocks
-from labelsieve._candidates import require_binary, require_candidates
+from labelsieve._candidates import require_binary, require_candidates, require_known
 from labelsieve._numerics.sparse import Matrix, canonical, check_structure, is_sparse
 
 
@@ -73,6 +73,7 @@ def _check_block(X: Any, Y: Any, rows: slice) -> tuple[Any, ...]:
         X = check_array(
             X, accept_sparse="csr", dtype=(np.float64, np.float32), ensure_min_samples=0, input_name="X"
         )
+        require_known(Y)
         Y = check_array(Y, accept_sparse="csr", dtype=None, ensure_min_samples=0, input_name="y")
         require_binary(np.asarray(canonical(Y).data) if is_sparse(Y) else Y)
         if X.shape[0] != Y.shape[0]:

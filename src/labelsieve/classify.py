@@ -29,6 +29,7 @@ from labelsieve._base import (
     check_candidates,
     check_parameters,
 )
+from labelsieve._candidates import require_known
 from labelsieve._numerics.graph import nearest_rows
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import Matrix, canonical, check_structure, dense, with_short_indices
@@ -72,6 +73,7 @@ class _MultilabelClassifier(LabelPredictor, ClassifierMixin, BaseEstimator):
         y, _ = binarize_tags(y)
         check_structure(X, "X")
         check_structure(y, "y")
+        require_known(y)
         X, y = validate_data(self, X, y, multi_output=True, **self._validation)
         Y, class_names = check_candidates(y)
         self._has_classes = class_names is not None

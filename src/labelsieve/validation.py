@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, check_cv
 
 from labelsieve._base import take_rows
+from labelsieve._candidates import require_known
 from labelsieve._numerics.sparse import as_rows
 from labelsieve.metrics import METRICS, Metric
 
@@ -96,6 +97,8 @@ def pml_cross_validate(
         )
     X, Y_candidates = as_rows(X, "X"), as_rows(Y_candidates, "Y_candidates")
     Y_true = as_rows(Y_true, "Y_true")
+    require_known(Y_candidates, "Y_candidates")
+    require_known(Y_true, "Y_true")
     if cv is None:
         raise ValueError("cv must be a number of folds, a splitter or an iterable of splits, got None.")
     # check_cv would not shuffle the rows for an integer.

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from labelsieve._numerics.batches import batches
+from labelsieve._numerics.candidates import count_labels
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve._numerics.standardized import StandardizedFeatures
@@ -30,7 +31,7 @@ def average_precision_rows(Y: Matrix, scores: np.ndarray) -> np.ndarray:
 
     The labels of a row are sorted by score, and ties by column. The precision at a candidate is the
     fraction of candidates among the labels up to it. The result is the mean over the candidates of the
-    row, or nan if there are none.
+    row, or nan if there are none. Unknown labels (NaN) are left out.
 
     Examples
     --------
@@ -40,8 +41,9 @@ def average_precision_rows(Y: Matrix, scores: np.ndarray) -> np.ndarray:
     n_samples, n_labels = Y.shape
     precision = np.full(n_samples, np.nan)
     for rows in batches(n_samples, n_labels):
-        order = np.argsort(-scores[rows], axis=1, kind="stable")
-        row, place = np.nonzero(np.take_along_axis(dense(Y[rows]) != 0, order, axis=1))
+        labels = dense(Y[rows])
+        order = np.argsort(np.where(np.isnan(labels), np.inf, -scores[rows]), axis=1, kind="stable")
+        row, place = np.nonzero(np.take_along_axis(labels > 0, order, axis=1))
         n_candidates = np.bincount(row, minlength=len(order))
         first = np.cumsum(n_candidates) - n_candidates
         hits = np.arange(1, len(row) + 1) - first[row]
@@ -83,7 +85,11 @@ def ridge_precision(
 
 @dataclass(frozen=True)
 class LabelScale:
-    """Labels that are not constant, with their means and standard deviations."""
+    """Labels that are not constant, with their means and standard deviations.
+
+    The mean is that of the known entries. The deviation is that of a label whose unknown entries are
+    replaced by the mean, so that its products with features have the right scale.
+    """
 
     varying: np.ndarray
     mean: np.ndarray
@@ -91,16 +97,15 @@ class LabelScale:
 
     @classmethod
     def learn(cls, Y: Matrix) -> Self:
-        """Compute the scale of the columns of a 0/1 matrix."""
-        return cls.of_counts(np.asarray(Y.sum(axis=0)).ravel(), Y.shape[0])
+        """Compute the scale of the columns of a 0/1 matrix, which may have unknown entries."""
+        return cls.of_counts(*count_labels(Y), Y.shape[0])
 
     @classmethod
-    def of_counts(cls, counts: np.ndarray, n_samples: int) -> Self:
-        """Compute the scale from the number of candidates of every label and the number of rows."""
-        mean = counts / n_samples
-        varying = np.flatnonzero((mean > 0) & (mean < 1))
-        mean = mean[varying]
-        return cls(varying, mean, np.sqrt(mean * (1 - mean)))
+    def of_counts(cls, counts: np.ndarray, n_known: np.ndarray, n_samples: int) -> Self:
+        """Compute the scale from the numbers of candidates and known entries of every label, and of rows."""
+        varying = np.flatnonzero((counts > 0) & (counts < n_known))
+        mean = counts[varying] / n_known[varying]
+        return cls(varying, mean, np.sqrt(mean * (1 - mean) * (n_known[varying] / n_samples)))
 
     def scale_products(self, products: np.ndarray) -> np.ndarray:
         """Convert Z'Y to Z'T in place, for centred features Z and standardised labels T."""

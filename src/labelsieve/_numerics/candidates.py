@@ -8,6 +8,70 @@ import scipy.sparse as sp
 from labelsieve._numerics.sparse import Matrix, is_sparse
 
 
+def has_unknown(Y: Matrix) -> bool:
+    """Return whether some labels are NaN, which means unknown."""
+    stored = Y.data if is_sparse(Y) else Y
+    # The minimum is NaN if any entry is.
+    return stored.dtype.kind == "f" and bool(np.isnan(stored.min(initial=0.0)))
+
+
+def fill_unknown(Y: Matrix, values: float | np.ndarray = 0.0) -> Matrix:
+    """Replace NaN by one value for all labels or one per label. ``Y``, dense or CSR, does not change.
+
+    Examples
+    --------
+    >>> fill_unknown(np.array([[1.0, np.nan], [np.nan, 0.0]]), np.array([0.5, 0.2]))
+    array([[1. , 0.2],
+           [0.5, 0. ]])
+    """
+    if not has_unknown(Y):
+        return Y
+    values = np.broadcast_to(values, Y.shape[1:])
+    if not is_sparse(Y):
+        return np.where(np.isnan(Y), values, Y)
+    filled = Y.copy()
+    holes = np.isnan(filled.data)
+    filled.data[holes] = values[filled.indices[holes]]
+    filled.eliminate_zeros()
+    return filled
+
+
+def known_entries(Y: Matrix) -> np.ndarray | None:
+    """Return a dense mask of the labels that are not NaN, or None if no label is.
+
+    Examples
+    --------
+    >>> known_entries(sp.csr_array([[1.0, np.nan], [0.0, 1.0]])).tolist()
+    [[True, False], [True, True]]
+    """
+    if not has_unknown(Y):
+        return None
+    if not is_sparse(Y):
+        return ~np.isnan(Y)
+    known = np.ones(Y.shape, dtype=bool)
+    holes = np.isnan(Y.data)
+    known[np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))[holes], Y.indices[holes]] = False
+    return known
+
+
+def count_labels(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
+    """Return the number of candidates and of known entries of every label.
+
+    Examples
+    --------
+    >>> count_labels(np.array([[1.0, np.nan], [0.0, 1.0]]))
+    (array([1., 1.]), array([2., 1.]))
+    """
+    n_known = np.full(Y.shape[1], float(Y.shape[0]))
+    if has_unknown(Y):
+        n_known -= (
+            np.bincount(Y.indices[np.isnan(Y.data)], minlength=Y.shape[1])
+            if is_sparse(Y)
+            else np.isnan(Y).sum(axis=0)
+        )
+    return np.asarray(fill_unknown(Y).sum(axis=0)).ravel(), n_known
+
+
 def is_binary(values: np.ndarray, *, signed: bool = False) -> bool:
     """Return whether all values are numbers 0 or 1, or -1, 0 or 1 if ``signed``.
 

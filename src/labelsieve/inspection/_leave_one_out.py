@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from labelsieve._candidates import split_unknown
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.scaling import Scaling
 from labelsieve._numerics.sparse import Matrix, dense
@@ -136,13 +137,17 @@ def _eigenpairs(products: np.ndarray, n_samples: int) -> tuple[np.ndarray, np.nd
 class LeaveOneOut:
     """Regression of 0/1 labels that vary on directions, with the penalty of least PRESS.
 
-    `press` is the mean square of the left-out residuals of the standardised labels.
+    `press` is the mean square of the left-out residuals of the standardised labels. Unknown labels (NaN) are replaced
+    by the mean of the label, and their residuals do not count.
     """
 
     def __init__(self, directions: Directions, Y: Matrix) -> None:
+        Y, self._known = split_unknown(Y)
         self._directions, self._Y = directions, Y
         self._mean = np.asarray(Y.mean(axis=0)).ravel()
         self._deviation = np.sqrt(self._mean * (1 - self._mean))
+        if self._known is not None:
+            self._deviation *= np.sqrt(self._known.mean(axis=0))
         n_samples, n_labels = Y.shape
         self._projected = self._project()
         strength, penalties = directions.strength[:, None], directions.penalties
@@ -155,6 +160,8 @@ class LeaveOneOut:
             for place in range(len(penalties)):
                 errors = T - U @ (shares[:, [place]] * self._projected)
                 errors /= freedoms[block, place, None]
+                if self._known is not None:
+                    errors *= self._known[block]
                 totals[place] += np.vdot(errors, errors)
         best = int(totals.argmin())
         self.penalty = float(penalties[best])
@@ -162,7 +169,7 @@ class LeaveOneOut:
         self._shares, self._freedom = shares[:, [best]], freedoms[:, [best]].copy()
 
     def residuals(self) -> np.ndarray:
-        """Return Y minus its prediction from the other rows, of shape (n_samples, n_labels)."""
+        """Return Y, the mean if unknown, minus its prediction from the other rows, of shape (n_samples, n_labels)."""
         weights = self._shares * self._projected
         if self._directions.turn is not None:
             weights = self._directions.turn @ weights
@@ -217,7 +224,7 @@ class LeaveOneOut:
         return labels
 
 
-def explain_by_other_labels(R: np.ndarray) -> float | None:
+def explain_by_other_labels(R: np.ndarray, known: np.ndarray | None = None) -> float | None:
     """Replace residuals, in place, by the part that the residuals of the other labels do not explain.
 
     The columns of R are standardised to Z with correlations ``S = Z'Z/n = V diag(w) V'``. Ridge regression of each
@@ -225,7 +232,8 @@ def explain_by_other_labels(R: np.ndarray) -> float | None:
     ``D = Z V i V'`` and ``t = diag(V i V')``, the residual is ``D / t``, its leverage
     ``H = 1/n + ((ZV)^2 i - D^2 / t) / n``, and the residual without the row ``(D / t) / max(1 - H, 0.05)``.
 
-    Returns the penalty with the least squared error, or None, with R unchanged, if the mean predicts as well.
+    Returns the penalty with the least squared error, or None, with R unchanged, if the mean predicts as well. The error
+    is that of the residuals of `known` labels; those of others should be 0.
     """
     n_samples, n_labels = R.shape
     scaling = Scaling.learn(R, "standard", centre=True)
@@ -237,17 +245,22 @@ def explain_by_other_labels(R: np.ndarray) -> float | None:
 
     correlation = np.zeros((n_labels, n_labels))
     total_alone = 0.0
-    for _, Z in blocks():
+
+    def squared_error(block: slice, errors: np.ndarray) -> float:
+        errors = errors if known is None else errors * known[block]
+        return float(np.vdot(errors, errors))
+
+    for block, Z in blocks():
         correlation += Z.T @ Z / n_samples
-        total_alone += np.vdot(Z, Z)
+        total_alone += squared_error(block, Z)
     total_alone *= (n_samples / (n_samples - 1)) ** 2
     values, V = np.linalg.eigh(correlation)
     totals = np.zeros(len(_LABEL_PENALTIES))
-    for _, Z in blocks():
+    for block, Z in blocks():
         turned = Z @ V
         for place, penalty in enumerate(_LABEL_PENALTIES):
             left = _left_out(turned, V, 1 / (values + penalty), n_samples)
-            totals[place] += np.vdot(left, left)
+            totals[place] += squared_error(block, left)
     best = int(totals.argmin())
     if not totals[best] < total_alone:
         return None

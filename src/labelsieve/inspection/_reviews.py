@@ -248,12 +248,14 @@ class Candidates:
     """Inputs of the regression: all candidates of labels that vary, sorted by row, then label.
 
     `support` has shape (n_samples, n_labels). `feature_support` is the support from features alone, one per candidate.
+    `n_known` is the number of rows in which each label is known.
     """
 
     rows: np.ndarray
     labels: np.ndarray
     support: np.ndarray
     feature_support: np.ndarray
+    n_known: np.ndarray
 
     def positions(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return the positions of the given candidates among all candidates."""
@@ -265,7 +267,7 @@ class Candidates:
         """Yield the six standardised predictors; a constant one becomes 0."""
         n_samples, n_labels = self.support.shape
         in_row = np.bincount(self.rows, minlength=n_samples)
-        frequency = np.bincount(self.labels, minlength=n_labels) / n_samples
+        frequency = np.bincount(self.labels, minlength=n_labels) / self.n_known
         with np.errstate(divide="ignore"):  # values of rows and labels without candidates are not used
             log_in_row, log_odds = np.log(in_row), np.log(frequency) - np.log1p(-frequency)
         floors = np.empty(n_labels)

@@ -13,6 +13,8 @@ from scipy.stats import false_discovery_control
 
 from labelsieve._base import as_generator, check_problem, reject_lazy
 from labelsieve._blocks.collections import column_names
+from labelsieve._candidates import split_unknown
+from labelsieve._numerics.candidates import fill_unknown
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve._numerics.standardized import StandardizedFeatures
@@ -142,7 +144,8 @@ def controlled_selection(
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features; sparse ones stay sparse.
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
-        Candidate labels as they were collected. Do not pass labels that were cleaned with the help of `X`.
+        Candidate labels as they were collected, NaN if unknown. Do not pass labels that were cleaned with the help of
+        `X`.
     fdr : float, default=0.1
         Bound on the expected fraction of wrong columns in the list, in (0, 1).
     groups : array-like of shape (n_features,) or None, default=None
@@ -188,7 +191,7 @@ def controlled_selection(
     if dependence not in ("positive", "any"):
         raise ValueError(f"dependence must be 'positive' or 'any', got {dependence!r}.")
     names = column_names(X)
-    X, Y = check_problem(X, Y)
+    X, Y = check_problem(X, Y, takes_unknown=True)
     n_features = X.shape[1]
     if groups is None:
         keys, group = np.arange(n_features), np.arange(n_features)
@@ -200,7 +203,7 @@ def controlled_selection(
         names = keys.tolist()
     if not can_be_tested(Y):
         raise ValueError(f"Y must have candidates in at least {_FEWEST_ROWS} rows.")
-    test = _Test.of(within_range(X), Y, group)
+    test = _Test.of(within_range(X), split_unknown(Y)[0], group)
     if not len(test.labels_scale):
         raise ValueError("Y must have a label that some but not all rows have, got none.")
     n_repeated = _n_repeated(X)
@@ -231,7 +234,7 @@ def controlled_selection(
 
 def can_be_tested(Y: Matrix) -> bool:
     """Return True if enough rows have candidates."""
-    return int(np.count_nonzero(np.asarray((Y != 0).sum(axis=1)))) >= _FEWEST_ROWS
+    return int(np.count_nonzero(np.asarray(fill_unknown(Y).sum(axis=1)))) >= _FEWEST_ROWS
 
 
 @dataclass

@@ -190,5 +190,7 @@ def _areas(support: np.ndarray, Y: Matrix) -> np.ndarray:
     """Compute the area under the ROC curve of every label; nan if it does not vary."""
     areas = np.full(Y.shape[1], np.nan)
     for label in np.flatnonzero(varying_labels(Y)):
-        areas[label] = roc_auc_score(dense(Y[:, [label]]).ravel(), support[:, label])
+        candidate = dense(Y[:, [label]]).ravel()
+        known = ~np.isnan(candidate)
+        areas[label] = roc_auc_score(candidate[known], support[known, label])
     return areas

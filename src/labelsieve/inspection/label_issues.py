@@ -12,6 +12,7 @@ from pandas import DataFrame
 from scipy.stats import rankdata
 
 from labelsieve._base import as_generator, binarize_tags, check_candidates, check_count, reject_lazy
+from labelsieve._candidates import take_unknown
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import check_structure, is_sparse
 from labelsieve._text import html_table, one_line
@@ -609,7 +610,7 @@ def find_label_issues(
     X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
         Features.
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
-        Candidate labels, 0 or 1.
+        Candidate labels, 0 or 1, or NaN if unknown. Unknown labels are not listed.
     which : {"wrong", "missing", "both"}, default="wrong"
         Rank candidates that may be wrong, labels that a row may miss, or both.
     kernel : {"auto", "linear", "rbf"}, default="auto"
@@ -732,7 +733,8 @@ def _most_supported_absent(model: LabelSupport) -> tuple[np.ndarray, np.ndarray,
     n_samples, n_labels = support.shape
     cells, scores, n_absent = np.empty(0, dtype=np.intp), np.empty(0), 0
     for block in batches(n_samples, n_labels):
-        absent = np.flatnonzero((model.confidence_[block] == 0) & varies)
+        is_absent = (model.confidence_[block] == 0) & varies
+        absent = np.flatnonzero(is_absent if model._known is None else is_absent & model._known[block])
         n_absent += len(absent)
         cells = np.append(cells, absent + block.start * n_labels)
         scores = np.append(scores, support[block].ravel()[absent])
@@ -748,7 +750,7 @@ def draw_candidates(Y: Any, n: int = MIN_REVIEWED, *, random_state: Any = 0) -> 
     Parameters
     ----------
     Y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels)
-        Candidate labels, 0 or 1.
+        Candidate labels, 0 or 1, or NaN if unknown. Unknown labels are not drawn.
     n : int, default=50
         Number of candidates to draw. All candidates are returned if there are fewer.
     random_state : int, Generator, RandomState or None, default=0
@@ -768,7 +770,8 @@ def draw_candidates(Y: Any, n: int = MIN_REVIEWED, *, random_state: Any = 0) -> 
     check_count(n, "n", minimum=1)
     Y, _ = binarize_tags(Y)
     check_structure(Y, "Y")
-    candidates, _ = check_candidates(Y if is_sparse(Y) else np.asarray(Y))
+    Y, unknown = take_unknown(Y)
+    candidates, _ = check_candidates(Y if is_sparse(Y) else np.asarray(Y), unknown)
     rows, labels = candidate_indices(candidates)
     is_informative = varying_labels(candidates)[labels]
     if not is_informative.any():

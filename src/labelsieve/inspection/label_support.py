@@ -12,7 +12,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from labelsieve._base import StrOptions, check_parameters, reject_lazy, validate_problem
+from labelsieve._candidates import split_unknown
 from labelsieve._numerics.batches import batches
+from labelsieve._numerics.candidates import count_labels, fill_unknown, known_entries
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve.inspection._leave_one_out import (
@@ -99,7 +101,8 @@ class LabelSupport(BaseEstimator):
     the order if some labels or kinds of rows are wrong more often than others.
 
     The support of a label that is a candidate in every row or in none is its own value, as is that of every label if
-    there are fewer than three rows. Features are standardised. With more than 6000 features and 6000 rows, only the
+    there are fewer than three rows. The support of an unknown label (NaN) is its prediction, and it says nothing
+    about the other labels. Features are standardised. With more than 6000 features and 6000 rows, only the
     1000 features with the most evidence are used. ``Q`` is not computed for more than 5000 labels. The result is
     deterministic.
 
@@ -140,7 +143,7 @@ class LabelSupport(BaseEstimator):
         X : {array-like, dataframe, sparse matrix} of shape (n_samples, n_features)
             Features; sparse matrices stay sparse.
         y : {array-like, dataframe, sparse matrix} of shape (n_samples, n_labels) or (n_samples,)
-            Candidate labels, 0 or 1, or classes.
+            Candidate labels, 0 or 1, or NaN if unknown. Or classes.
         checked : Review, tuple of (rows, labels, answers) or None, default=None
             Reviewed candidates: row indices, label indices, and answers (1 for right, 0 for wrong, nan for unsure).
             Draw them with `labelsieve.draw_candidates`. Candidates that are unlikely to be a random draw cause a
@@ -153,9 +156,10 @@ class LabelSupport(BaseEstimator):
         """
         check_parameters(self)
         reject_lazy("LabelSupport", X, y)
-        X, Y = validate_problem(self, X, y, min_samples=1)
+        X, Y = validate_problem(self, X, y, min_samples=1, takes_unknown=True)
         n_samples = X.shape[0]
-        reviewed = Review.validate(checked, Y)
+        candidates = fill_unknown(Y)
+        reviewed = Review.validate(checked, candidates)
         varies = varying_labels(Y)
         if n_samples < _MIN_ROWS:
             varies[:] = False
@@ -165,13 +169,13 @@ class LabelSupport(BaseEstimator):
         self.press_: float | None = None
         self.rate_: float | None = None
         support = confidence = np.empty((n_samples, 0))
-        self._varies = varies
+        self._varies, self._known = varies, known_entries(Y)
         self._candidates: Candidates | None = None
         if varies.any():
-            assume_truth = self.each_row_has_truth and _may_assume_truth(Y)
+            assume_truth = self.each_row_has_truth and _may_assume_truth(candidates)
             support, confidence = self._estimate(X, Y if varies.all() else Y[:, varies], assume_truth)
-        self.support_ = _with_constant_labels(support, Y, varies)
-        self.confidence_ = _with_constant_labels(confidence, Y, varies)
+        self.support_ = _with_constant_labels(support, split_unknown(Y)[0], varies)
+        self.confidence_ = _with_constant_labels(confidence, candidates, varies)
         return self._set_probability(reviewed)
 
     def check(self, checked: Any) -> Self:
@@ -199,16 +203,24 @@ class LabelSupport(BaseEstimator):
         self.penalty_, self.press_ = regression.penalty, regression.press
         residuals = regression.residuals()
         feature_support = 1 - residuals[rows, labels]
+        counts, n_known = count_labels(Y)
+        known = known_entries(Y)
+        if known is not None:
+            predicted = (counts / n_known - residuals)[~known]
+            residuals[~known] = 0
         if self.use_labels and 1 < Y.shape[1] <= _MAX_RELATED_LABELS:
-            self.label_penalty_ = explain_by_other_labels(residuals)
+            self.label_penalty_ = explain_by_other_labels(residuals, known)
         support = np.negative(residuals, out=residuals)
         support[rows, labels] += 1
+        if known is not None:
+            support[~known] += predicted
+            Y = fill_unknown(Y)
         # The lower quartile of the support estimates the rate of wrong candidates, which all labels share.
         self.rate_ = float(np.clip(np.quantile(support, _RATE_QUANTILE), _SMALLEST_RATE, _LARGEST_RATE))
         confidence = _candidate_confidence(support, Y, self.rate_)
         if assume_truth:
             _assume_rows_have_truth(support, confidence, Y, self.rate_)
-        self._candidates = Candidates(rows, labels, support, feature_support)
+        self._candidates = Candidates(rows, labels, support, feature_support, n_known)
         return support, confidence
 
     def _set_probability(self, reviewed: Review | None) -> Self:
@@ -264,6 +276,7 @@ class LabelSupport(BaseEstimator):
 
 def candidate_indices(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
     """Return the row and label indices of all candidates, sorted by row, then label."""
+    Y = fill_unknown(Y)
     if not is_sparse(Y):
         rows, labels = np.nonzero(Y)
         return rows, labels
@@ -274,9 +287,9 @@ def candidate_indices(Y: Matrix) -> tuple[np.ndarray, np.ndarray]:
 
 
 def varying_labels(Y: Matrix) -> np.ndarray:
-    """Return a mask of the labels that are candidates in some rows but not in all."""
-    n_candidates = np.asarray(Y.sum(axis=0)).ravel()
-    varies: np.ndarray = (n_candidates > 0) & (n_candidates < Y.shape[0])
+    """Return a mask of the labels that are candidates in some rows but not in all in which they are known."""
+    n_candidates, n_known = count_labels(Y)
+    varies: np.ndarray = (n_candidates > 0) & (n_candidates < n_known)
     return varies
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from pandas import DataFrame
 
+from labelsieve._numerics.candidates import fill_unknown
 from labelsieve.inspection import wording
 from labelsieve.inspection.controlled import ControlledSelection
 from labelsieve.inspection.explanations import ExplainedIssues
@@ -119,7 +120,7 @@ class Audit:
     @property
     def n_candidates(self) -> int:
         """Number of candidate labels; 0 if rows are read in blocks."""
-        return 0 if self.dataset.is_lazy else int(self.dataset.candidates.sum())
+        return 0 if self.dataset.is_lazy else int(fill_unknown(self.dataset.candidates).sum())
 
     @property
     def n_kept(self) -> int:

@@ -214,11 +214,10 @@ def read_review(path: Path, dataset: Dataset) -> Review:
         numbers["draw"].to_numpy(dtype=np.intp),
         tuple(draws[number] for number in sorted(draws)),
     )
-    is_candidate = entries(dataset.candidates, review.rows, review.labels) > 0
-    is_other = is_candidate == review.is_missing
+    is_other = entries(dataset.candidates, review.rows, review.labels) != ~review.is_missing
     if is_other.any():
         line = table.index[is_other][0]
-        problem = "is not a candidate in" if is_candidate[is_other][0] == 0 else "is not missing from"
+        problem = "is not missing from" if review.is_missing[is_other][0] else "is not a candidate in"
         raise source.error(
             f"label {table['label'][line][:80]!r} {problem} this row; remove the line or use the dataset "
             "that the file was written for",
@@ -275,7 +274,7 @@ def corrected(dataset: Dataset, review: Review) -> Dataset:
         sign = np.where(review.is_missing, 1, -1)[review.is_error]
         places = review.rows[review.is_error], review.labels[review.is_error]
         changes = sp.csr_array((sign, places), shape=candidates.shape)
-        cleaned = sp.csr_array((candidates.astype(np.int8) + changes).astype(candidates.dtype))
+        cleaned = sp.csr_array((candidates.astype(np.float64) + changes).astype(candidates.dtype))
         cleaned.eliminate_zeros()
     else:
         cleaned = candidates.copy()

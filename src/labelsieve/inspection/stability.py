@@ -20,7 +20,7 @@ from sklearn.base import clone
 from labelsieve._base import as_generator, check_count, check_problem, reject_lazy, take_rows
 from labelsieve._numerics.batches import BUDGET
 from labelsieve._numerics.candidate_precision import LabelScale
-from labelsieve._numerics.candidates import is_binary
+from labelsieve._numerics.candidates import fill_unknown, is_binary
 from labelsieve._numerics.moments import correlated_groups
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, as_rows, is_sparse
@@ -252,7 +252,7 @@ def resample(
     """Run `selection_stability` for a selector `whole` that is fitted to all rows."""
     resolved = whole._resolved_params() if hasattr(whole, "_resolved_params") else {}
     asked = clone(whole).set_params(**resolved)
-    features, candidates = check_problem(X, Y)
+    features, candidates = check_problem(X, Y, takes_unknown=True)
     if hasattr(whole, "best_"):
         features = features[:, whole.best_]
     parts = list(subsamples(features.shape[0], n_resamples, as_generator(random_state)))
@@ -361,7 +361,7 @@ def evidence_test(
     check_count(n_permutations, "n_permutations", minimum=1)
     if not threshold >= 0:  # nor is nan
         raise ValueError(f"threshold must be at least 0. Got {threshold!r}. Use 4.0.")
-    X, Y = check_problem(X, Y)
+    X, Y = check_problem(X, Y, takes_unknown=True)
     rng = as_generator(random_state)
     n_samples = X.shape[0]
     orders = (
@@ -487,7 +487,7 @@ def subsamples(n_samples: int, n_subsamples: int, rng: np.random.Generator) -> I
 
 def have_candidates(Y: Matrix, parts: Iterable[np.ndarray]) -> bool:
     """Return whether some row of every part has a candidate."""
-    has_candidates = np.asarray(Y.sum(axis=1)).ravel() > 0
+    has_candidates = np.asarray(fill_unknown(Y).sum(axis=1)).ravel() > 0
     return all(has_candidates[rows].any() for rows in parts)
 
 
@@ -530,7 +530,8 @@ def _totals(X: Matrix, Y: Matrix, orders: Iterable[np.ndarray], threshold: float
     """Yield the total evidence for the labels with their rows in each of these orders."""
     features, labels = StandardizedFeatures(within_range(X)), LabelScale.learn(Y)
     criterion = Criterion(threshold, ridge=0.0)
-    for products in permuted_products(features, Y[:, labels.varying], orders):
+    Y = fill_unknown(Y[:, labels.varying], labels.mean)
+    for products in permuted_products(features, Y, orders):
         for part in np.moveaxis(products, 1, 0):
             yield float(criterion.alone(labels.scale_products(part), features.n_samples).sum())
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from labelsieve._numerics.candidates import fill_unknown
 from labelsieve._text import printable, short
 from labelsieve.inspection.stability import STABLE, EvidenceTest
 
@@ -181,7 +182,8 @@ def _labels(audit: Audit) -> tuple[str, str]:
         rest += " This is a review order, not an error count."
     known = [record["wrong"] for record in audit.issue_records(20) if "wrong" in record]
     if known:
-        n_wrong = int(audit.dataset.candidates.sum() - audit.dataset.Y.sum())  # type: ignore[union-attr]
+        noisy, truth = fill_unknown(audit.dataset.candidates), fill_unknown(audit.dataset.Y)  # type: ignore[arg-type]
+        n_wrong = int(noisy.sum() - truth.sum())
         rest += f" The true labels are known: {sum(known)} of the first {len(known)} are wrong, {n_wrong:,} overall."
     return gist, rest
 

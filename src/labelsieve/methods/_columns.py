@@ -87,7 +87,7 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         if hasattr(self, "size_curve_"):  # set by an earlier fit
             delattr(self, "size_curve_")
         if self._is_automatic() and X.shape[0] >= FEWEST_ROWS:
-            chosen = evaluate_sizes(method, *check_problem(X, y), column_of=group)
+            chosen = evaluate_sizes(method, *check_problem(X, y, takes_unknown=True), column_of=group)
             self.n_features_, self.size_curve_ = chosen.n_selected, chosen.curve
             method.set_params(redundancy=chosen.redundancy)
         else:

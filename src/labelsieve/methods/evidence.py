@@ -133,6 +133,9 @@ class EvidenceSelector(BlockSelector):
     and the evidence for one label is ``(1 + ridge) c_jl^2 / a_j``, which is ``z2_jl`` if ``S`` is empty.
     If criteria agree to ten digits, the first column is selected.
 
+    An unknown label (NaN) is replaced by the mean of the known ones, so that it contributes 0 to ``C``.
+    Held-out rows are scored on their known labels.
+
     Inner cross-validation ranks the features in every fold, regresses the labels on the top features (a
     ridge regression with a tenth of their variance) and measures the label-ranking average precision of
     the held-out rows against their *candidates*. This is a valid criterion if wrong candidates occur at
@@ -184,6 +187,7 @@ class EvidenceSelector(BlockSelector):
     }
 
     ranking_depends_on_size: ClassVar[bool] = True
+    takes_unknown_labels: ClassVar[bool] = True
 
     redundancy: float | str = "auto"
     threshold: float = 4.0
@@ -336,16 +340,16 @@ def _open_rows(problem: RowProblem, plan: Plan, folds: np.ndarray, budget: int) 
     """Return the rows with as many labels as memory allows, and the problem of all rows."""
     n_samples, n_features = problem.shape
     rows = Rows(problem, folds)
-    rows.keep_labels(_affordable_labels(rows.label_counts, n_samples, plan, n_features, budget))
+    rows.keep_labels(_affordable_labels(*rows.label_counts, n_samples, plan, n_features, budget))
     form_gram = is_gram_cheaper(n_features, plan.n_columns, plan.n_folds, is_sparse=problem.is_sparse)
     return rows, rows.whole(form_gram=form_gram)
 
 
 def _affordable_labels(
-    counts: np.ndarray, n_samples: int, plan: Plan, n_features: int, budget: int
+    counts: np.ndarray, n_known: np.ndarray, n_samples: int, plan: Plan, n_features: int, budget: int
 ) -> np.ndarray:
     """Keep the labels that vary. Drop rare labels if memory is short, and raise if that is not enough."""
-    labels = LabelScale.of_counts(counts, n_samples).varying
+    labels = LabelScale.of_counts(counts, n_known, n_samples).varying
     if plan.n_bytes(n_features, len(labels)) > budget:
         labels = labels[counts[labels] >= _MIN_CANDIDATES]
     needed = plan.n_bytes(n_features, len(labels))

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from labelsieve._candidates import require_known
 from labelsieve._numerics.candidates import is_binary
 from labelsieve._numerics.sparse import Matrix, check_structure, dense
 
@@ -18,6 +19,7 @@ def as_labels(Y: Matrix, name: str) -> np.ndarray:
         raise ValueError(
             f"{name} must be a nonempty 0/1 matrix of shape (n_samples, n_labels), got shape {Y.shape!r}."
         )
+    require_known(Y, name)
     if not is_binary(Y):
         raise ValueError(
             f"{name} must contain only 0 and 1, got other values of dtype {Y.dtype.name!r}. "

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labelsieve._blocks.blocks import add
-from labelsieve._numerics.candidate_precision import RidgeModels
+from labelsieve._numerics.candidate_precision import LabelScale, RidgeModels
+from labelsieve._numerics.candidates import count_labels, fill_unknown
 from labelsieve._numerics.moments import column_moments, merge_moments
 from labelsieve._numerics.scaling import Scaling, largest_values
 from labelsieve._numerics.sparse import Matrix, is_sparse
@@ -55,19 +56,20 @@ def keep_labels(Y: Matrix, labels: np.ndarray) -> Matrix:
 # Passes
 
 
-def first_pass(X: Matrix, Y: Matrix, folds: np.ndarray, n_folds: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the largest feature values and the candidate counts of the labels, by fold."""
-    largest, counts = np.zeros((n_folds, X.shape[1])), np.zeros((n_folds, Y.shape[1]))
+def first_pass(X: Matrix, Y: Matrix, folds: np.ndarray, n_folds: int) -> tuple[np.ndarray, ...]:
+    """Return the largest feature values, and the counts of candidates and of known labels, by fold."""
+    largest = np.zeros((n_folds, X.shape[1]))
+    counts, n_known = np.zeros((2, n_folds, Y.shape[1]))
     for fold, own in enumerate(_slices(folds, n_folds)):
         if own.stop > own.start:
             largest[fold] = largest_values(_rows_of(X, own))
-            counts[fold] = np.asarray(_rows_of(Y, own).sum(axis=0)).ravel()
-    return largest, counts
+            counts[fold], n_known[fold] = count_labels(_rows_of(Y, own))
+    return largest, counts, n_known
 
 
 def merge_first_pass(a: Any, b: Any) -> Any:
     """Merge the results of two blocks."""
-    return np.maximum(a[0], b[0]), a[1] + b[1]
+    return np.maximum(a[0], b[0]), a[1] + b[1], a[2] + b[2]
 
 
 def moments_by_fold(X: Matrix, folds: np.ndarray, n_folds: int) -> FoldMoments:
@@ -100,7 +102,7 @@ def products(
     n_folds: int,
     held_out: int | None,
     scaling: Scaling,
-    labels: np.ndarray,
+    labels: LabelScale,
     gram_scaling: Scaling | None,
 ) -> tuple[ProductSums, Any]:
     """Compute Z'Y of the rows outside a fold and, if ``gram_scaling`` is given, Z'Z of the rows in it.
@@ -109,7 +111,8 @@ def products(
     """
     sums: Any = None
     for part in _outside(folds, n_folds, held_out):
-        added = product_sums(_rows_of(X, part), _rows_of(Y, part)[:, labels], scaling)
+        known = fill_unknown(_rows_of(Y, part)[:, labels.varying], labels.mean)
+        added = product_sums(_rows_of(X, part), known, scaling)
         sums = added if sums is None else add(sums, added)
     if gram_scaling is None:
         return sums, 0

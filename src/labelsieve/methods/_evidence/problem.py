@@ -211,7 +211,7 @@ class Rows:
         for name in ("X", "Y"):
             self.rows.derive(passes.order_by_fold, [name, "rows"], folds, gives=name)
         self.rows.derive(passes.sorted_folds, ["rows"], folds, gives="fold")
-        self._largest, self._counts = self.rows.fold(
+        self._largest, self._counts, self._n_known = self.rows.fold(
             passes.first_pass, ["X", "Y", "fold"], self.n_folds, combine=passes.merge_first_pass
         )
         factor = range_factors(self._largest.max(axis=0))
@@ -224,16 +224,15 @@ class Rows:
         self._gram: np.ndarray | None = None
 
     @property
-    def label_counts(self) -> np.ndarray:
-        """Number of candidates of every label."""
-        counts: np.ndarray = self._counts.sum(axis=0)
-        return counts
+    def label_counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of candidates and of known entries of every label."""
+        return self._counts.sum(axis=0), self._n_known.sum(axis=0)
 
     def keep_labels(self, labels: np.ndarray) -> None:
         """Drop all other labels permanently."""
         if len(labels) < self._counts.shape[1]:
             self.rows.derive(passes.keep_labels, ["Y"], labels, gives="Y")
-            self._counts = self._counts[:, labels]
+            self._counts, self._n_known = self._counts[:, labels], self._n_known[:, labels]
 
     def whole(self, *, form_gram: bool) -> Problem:
         """Return the problem of all rows.
@@ -261,11 +260,12 @@ class Rows:
         return scaling_of_moments(n_samples, mean, deviation, self._largest[seen].max(axis=0))
 
     def _problem(self, held_out: int | None, *, form_gram: bool) -> Problem:
-        scaling = self._scaling(held_out)
+        scaling, seen = self._scaling(held_out), self._seen(held_out)
         n_samples = self.n_samples if held_out is None else int(self._n_outside[held_out])
-        labels = LabelScale.of_counts(self._counts[self._seen(held_out)].sum(axis=0), n_samples)
+        counts, n_known = self._counts[seen].sum(axis=0), self._n_known[seen].sum(axis=0)
+        labels = LabelScale.of_counts(counts, n_known, n_samples)
         in_all = self._scaling(None)
-        shared = self.n_folds, held_out, scaling, labels.varying, in_all if form_gram else None
+        shared = self.n_folds, held_out, scaling, labels, in_all if form_gram else None
         sums, part = self.rows.fold(passes.products, ["X", "Y", "fold"], *shared)
         gram: Gram = GramOnDemand(self._store, scaling, held_out)
         if form_gram and self._gram is None:
