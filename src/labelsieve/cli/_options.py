@@ -91,6 +91,10 @@ class DataOptions:
         Literal["error", "mean", "zero"] | None,
         option("HOW", "Missing values: error, mean or zero.", panel=_DATA),
     ] = None
+    unknown: Annotated[
+        str | None,
+        option("TEXT", "Label cells that mean unknown, e.g. '?'.", panel=_DATA),
+    ] = None
 
     def __post_init__(self) -> None:
         if len({os.path.realpath(file) for file in self.files}) < len(self.files):
@@ -114,7 +118,8 @@ class DataOptions:
         ):  # one name that may contain commas, or several names
             found["ignore"] = self.ignore[0]
         roles = dict(assignment.rpartition("=")[::2] for assignment in found.pop("role") or ())
-        return {name: value for name, value in {**found, "roles": roles}.items() if value}
+        given = {name: value for name, value in {**found, "roles": roles}.items() if value}
+        return given if self.unknown is None else {**given, "unknown": self.unknown}  # it may be empty
 
     def with_id_of(self, review: Path | None) -> DataOptions:
         """Return the options with the row-name column of a review file."""
@@ -192,11 +197,13 @@ def reading(
 def describe_columns(dataset: Dataset, console: Console, most: int = _COLUMNS_SHOWN) -> None:
     """Print the column roles of a table, unless all are numbers. Long lists show only columns with a note."""
     account = dataset.account()
-    if not dataset.is_table or not any(row["note"] or row["role"] not in _PLAIN_ROLES for row in account):
-        return
-    console.print(f"columns: {dataset.summary()}")
+    is_plain = not any(row["note"] or row["role"] not in _PLAIN_ROLES for row in account)
+    if dataset.is_table and not is_plain:
+        console.print(f"columns: {dataset.summary()}")
     for note in dataset.notes:
         console.print(f"note: {note}")
+    if not dataset.is_table or is_plain:
+        return
     if len(account) > most:
         account = [row for row in account if row["note"]][:most]
         rest = len(dataset.columns) - len(account)

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from labelsieve._numerics.candidates import fill_unknown
 from labelsieve._text import count
 from labelsieve.cli._console import messages
 from labelsieve.cli._options import (
@@ -99,9 +100,11 @@ def apply_review(
     unsure = f", {n_unsure} unsure" if n_unsure else ""
     console.print(
         f"{dataset.name}: {count(len(removed), 'label')} removed, {len(added)} added; the other "
-        f"{int(dataset.candidates.sum()) - len(removed)} labels stay{unsure}"
+        f"{int(fill_unknown(dataset.candidates).sum()) - len(removed)} labels stay{unsure}"
     )
-    had, has = (np.asarray(part.candidates.sum(axis=1)).ravel() > 0 for part in (dataset, cleaned))
+    had, has = (
+        np.asarray(fill_unknown(part.candidates).sum(axis=1)).ravel() > 0 for part in (dataset, cleaned)
+    )
     if (had & ~has).any():
         console.print(f"note: {count(int(np.count_nonzero(had & ~has)), 'row')} lost their last label.")
     if data.ignore and not is_copy:

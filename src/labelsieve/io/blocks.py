@@ -61,6 +61,8 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
         raise first.error("can only be read in blocks with dask; pip install 'labelsieve[dask]'") from None
     if options.missing == "mean":
         raise first.error("cannot be read in blocks with `missing='mean'`; use 'zero'")
+    if options.unknown is not None:
+        raise first.error("cannot be read in blocks with `unknown`; read it without `chunks`")
 
     tables = [_open(source, rows) for source in sources]
     names = tables[0].names

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import numpy as np
 
+from labelsieve._numerics.sparse import dense
 from labelsieve.io.column_types import cell_strings
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
@@ -104,7 +105,8 @@ def write_corrected(
     for (row, position), (gone, new) in tags_by_cell.items():
         cells = dataset.frame.iloc[:, position]
         if None in gone or None in new:
-            changes[row, position] = _cell_that_says(cells, None in new)
+            Y = origin.labels.Y[:, [origin.labels.origins.index((position, None))]]
+            changes[row, position] = _cell_that_says(cells[~np.isnan(dense(Y).ravel())], None in new)
             continue
         separator, cell = origin.labels.separators[position], cells.iat[row]
         if gone:

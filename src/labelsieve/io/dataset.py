@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_array
 
 from labelsieve._blocks.collections import is_lazy
-from labelsieve._numerics.candidates import is_binary
+from labelsieve._numerics.candidates import count_labels, fill_unknown, has_unknown, is_binary
 from labelsieve._numerics.sparse import Matrix, check_structure, entries, is_sparse, with_short_indices
 from labelsieve._text import html_table
 from labelsieve.io.description import DatasetDescription, describe
@@ -64,8 +64,8 @@ class Column(NamedTuple):
 class Dataset:
     """Features with true labels, candidate labels or both, and the columns they come from.
 
-    The constructor checks that features are finite, that labels are 0/1, and that names are unique and match the
-    shapes.
+    The constructor checks that features are finite, that labels are 0, 1 or unknown, and that names are unique
+    and match the shapes.
 
     Parameters
     ----------
@@ -74,8 +74,9 @@ class Dataset:
         values are checked when they are read.
     Y : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
         True labels, 0 or 1, stored as a uint8 array, or as a CSR array if sparse. None if unknown.
+        Single entries may be unknown: they are NaN, in an array of float64.
     Y_candidates : array-like or sparse matrix of shape (n_samples, n_labels), or None, default=None
-        Candidate labels, 0 or 1. None if there are only true labels.
+        Candidate labels, like `Y`. None if there are only true labels.
     feature_names : iterable of str or None, default=None
         One name per column of `X`. None gives ``x0, x1, ...``.
     label_names : iterable of str or None, default=None
@@ -183,6 +184,10 @@ class Dataset:
             raise DatasetError(
                 "column_of and label_column_of must have one entry per feature and label; pass them with columns."
             )
+        notes = [*self.notes]
+        n_unknown = _count_unknown(given[-1])
+        if n_unknown:
+            notes.append(f"{n_unknown} of {X.shape[0] * len(label_names)} labels are unknown")
         row_ids = range(X.shape[0]) if self.row_ids is None else self.row_ids
         if len(row_ids) != X.shape[0]:
             raise DatasetError(f"row_ids must have {X.shape[0]} entries, one per row, got {len(row_ids)}.")
@@ -197,7 +202,7 @@ class Dataset:
             "column_of": np.asarray(column_of, dtype=np.intp),
             "label_column_of": np.asarray(label_column_of),
             "row_ids": row_ids if isinstance(row_ids, range) else tuple(row_ids),
-            "notes": tuple(self.notes),
+            "notes": tuple(dict.fromkeys(notes)),  # a copy has the note already
         }
         for field, value in checked.items():
             object.__setattr__(self, field, value)
@@ -311,7 +316,7 @@ class Dataset:
             X = X._meta
         else:
             counted = labels if self.Y is None else self.Y
-            last = f"cardinality {counted.sum() / max(n_samples, 1):.3f}"
+            last = f"cardinality {fill_unknown(counted).sum() / max(n_samples, 1):.3f}"
         return (
             f"Dataset {self.name!r}: {n_samples} samples x {n_features} features "
             f"({'sparse' if is_sparse(X) else 'dense'}), "
@@ -322,11 +327,12 @@ class Dataset:
         if self.is_lazy:  # the notebook view must not read the file
             return html_table(repr(self), ("label",), [(name,) for name in self.label_names[:_LABELS_SHOWN]])
         kinds = [
-            (kind, np.asarray(labels.sum(axis=0, dtype=np.int64)).ravel())
+            (kind, count_labels(labels)[0].astype(np.int64))
             for kind, labels in (("true", self.Y), ("candidates", self.Y_candidates))
             if labels is not None
         ]
-        n_empty = int((np.asarray(self.candidates.sum(axis=1, dtype=np.int64)).ravel() == 0).sum())
+        candidates = fill_unknown(self.candidates)
+        n_empty = int((np.asarray(candidates.sum(axis=1, dtype=np.int64)).ravel() == 0).sum())
         order = np.argsort(-kinds[-1][1], kind="stable")
         left = len(order) - _LABELS_SHOWN
         return html_table(
@@ -396,14 +402,21 @@ def _check_lazy(matrix: Any, role: str) -> Any:
     return matrix
 
 
+def _count_unknown(Y: Any) -> int:
+    """Return the number of unknown labels; 0 for a dask array, which has none."""
+    return 0 if is_lazy(Y) else int((Y.shape[0] - count_labels(Y)[1]).sum())
+
+
 def _check_labels(Y: Any, role: str) -> Matrix:
-    """Convert Y to a 0/1 uint8 array or CSR array, or raise."""
+    """Convert Y to a 0/1 uint8 array or CSR array, of float64 if entries are unknown, or raise."""
     if is_lazy(Y):
         return _check_lazy(Y, role)
     try:
         check_structure(Y, role)
         Y = sp.csr_array(Y) if is_sparse(Y) else np.asarray(Y)
-        if not is_binary(Y.data if is_sparse(Y) else Y):
+        dtype = np.float64 if has_unknown(Y) else np.uint8
+        known = fill_unknown(Y)
+        if not is_binary(known.data if is_sparse(known) else known):
             raise ValueError("other values")
     except (TypeError, ValueError) as error:
         raise DatasetError(
@@ -413,7 +426,7 @@ def _check_labels(Y: Any, role: str) -> Matrix:
         raise DatasetError(
             f"{role} must have shape (n_samples, n_labels) with at least one label, got {Y.shape!r}."
         )
-    return _canonicalize(Y.astype(np.uint8))
+    return _canonicalize(Y.astype(dtype))
 
 
 def _canonicalize(matrix: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from labelsieve._numerics.candidates import count_labels, fill_unknown
 from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve._text import printable
 
@@ -35,7 +36,7 @@ class DatasetDescription:
     labels_described : {"true", "candidate"}
         Labels that the following statistics describe.
     cardinality, density : float
-        Mean number of labels per sample, and the same as a fraction of all labels.
+        Mean number of labels per sample, and the same as a fraction of all labels that are known.
     candidate_cardinality : float or None
         Mean number of candidate labels per sample, or None without candidates.
     n_distinct_label_sets : int
@@ -124,6 +125,8 @@ def describe(data: Any) -> DatasetDescription:
     """Compute the summary statistics of a dataset without densifying it."""
     X = data.X
     Y = data.Y_candidates if data.Y is None else data.Y
+    n_known = np.sum(count_labels(Y)[1])
+    Y = fill_unknown(Y)
     n_samples, n_labels = Y.shape
     counts = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
     per_sample = np.asarray(Y.sum(axis=1, dtype=np.int64)).ravel()
@@ -142,8 +145,10 @@ def describe(data: Any) -> DatasetDescription:
         n_nominal=len(data.nominal),
         labels_described="candidate" if data.Y is None else "true",
         cardinality=float(counts.sum() / n_samples),
-        density=float(counts.sum() / n_samples / n_labels),
-        candidate_cardinality=None if candidates is None else float(candidates.sum() / n_samples),
+        density=float(counts.sum() / n_samples / (max(n_known, 1) / n_samples)),
+        candidate_cardinality=None
+        if candidates is None
+        else float(fill_unknown(candidates).sum() / n_samples),
         n_distinct_label_sets=_distinct_rows(Y),
         n_without_labels=int((per_sample == 0).sum()),
         constant_features=tuple(data.feature_names[index] for index in constant),

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._candidates import binarize_tags
+from labelsieve._numerics.candidates import count_labels, has_unknown
 from labelsieve._numerics.sparse import Matrix
 from labelsieve._text import printable
 from labelsieve.io.column_choice import ColumnChoice, missing_labels_error, numbered_labels, plain_name
@@ -20,7 +21,7 @@ from labelsieve.io.dataset import Column
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import deduplicate_names, writable_name
 from labelsieve.io.frames import RawTable
-from labelsieve.io.spellings import boolean_value, read_numbers
+from labelsieve.io.spellings import boolean_value, read_numbers, same_cell
 
 _TAG_NAME = re.compile(
     r"(?:^|[^a-z])(?:tags?|labels?|targets?|genres?|topics?|symptoms?|categories|classes)$"
@@ -38,7 +39,7 @@ _GROUPS_SHOWN, _MAX_SHOWN = 3, 40
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels as a 0/1 matrix, with the columns they come from."""
+    """Labels as a 0/1 matrix, NaN if unknown, with the columns they come from."""
 
     Y: Matrix
     names: list[str]
@@ -120,9 +121,18 @@ def infer_labels(names: Sequence[str], columns: Mapping[int, TypedColumn], fail:
 
 
 def read_labels(
-    table: RawTable, positions: Sequence[int], separator: str | None, fail: Fail, *, must_vary: bool = True
+    table: RawTable,
+    positions: Sequence[int],
+    separator: str | None,
+    fail: Fail,
+    *,
+    must_vary: bool = True,
+    unknown: str | None = None,
 ) -> Labels:
-    """Read the label columns as one matrix. With `must_vary`, raise if all rows have the same labels."""
+    """Read the label columns as one matrix. With `must_vary`, raise if all rows have the same labels.
+
+    Cells with the text `unknown` become NaN, and so do missing values of a column that says no in other rows.
+    """
     blocks: list[Any] = []
     names: list[str] = []
     origins: list[tuple[int, str | None]] = []
@@ -131,8 +141,16 @@ def read_labels(
     for position in positions:
         name, cells = table.names[position], table.cells(position)
         texts = cell_strings(cells)
-        n_missing = sum(text is None for text in texts)
-        truth = _boolean_labels(texts, name, fail, is_alone=len(positions) == 1)
+        is_unknown = np.zeros(len(texts), dtype=bool)
+        if unknown is not None:
+            is_unknown = _unknown_cells(cells, texts, unknown)
+        if is_unknown.any():
+            cells = np.fromiter(cells, dtype=object, count=len(texts))
+            cells[is_unknown] = None
+            texts = cell_strings(cells)
+        truth = _boolean_labels(texts, name, fail, is_unknown, unknown, is_alone=len(positions) == 1)
+        n_unknown = int(is_unknown.sum())
+        n_missing = sum(text is None for text in texts) - n_unknown
         tags: list[Any] = [None]
         if truth is not None:
             blocks.append(truth[:, None])
@@ -140,18 +158,24 @@ def read_labels(
             note = f"{n_missing} empty cells treated as no" if n_missing else ""
         else:
             matrix, tags, separators[position] = _tag_labels(cells, texts, name, separator, fail)
+            if n_unknown:
+                holes = sp.csr_array(np.where(is_unknown, np.nan, 0.0)[:, None])
+                matrix = sp.csr_array(matrix) + sp.kron(holes, np.ones((1, len(tags))), format="csr")
             blocks.append(matrix)
             # The same tag may mean different things in different columns.
             names += tags if len(positions) == 1 else [f"{name}={tag}" for tag in tags]
             note = f"{len(tags)} tags" + (f"; {n_missing} rows without tags" if n_missing else "")
             note += _case_note(tags)
+        if n_unknown:
+            note = "; ".join(filter(None, (note, f"{n_unknown} unknown")))
         origins += [(position, tag) for tag in tags]
         columns[position] = Column(name, "label", n_missing, note)
-    Y: Any = sp.hstack([sp.csr_array(block) for block in blocks], format="csr", dtype=np.uint8)
+    Y: Any = sp.hstack([sp.csr_array(block) for block in blocks], format="csr")
+    Y = Y.astype(np.float64 if has_unknown(Y) else np.uint8)
     if Y.shape[0] * Y.shape[1] <= _MAX_DENSE_CELLS:
         Y = Y.toarray()
-    sums = np.asarray(Y.sum(axis=0, dtype=np.int64)).ravel()
-    if must_vary and not ((sums > 0) & (sums < Y.shape[0])).any():
+    sums, n_known = count_labels(Y)
+    if must_vary and not ((sums > 0) & (sums < n_known)).any():
         got = "the same labels in every row" if sums.any() else "no labels in any row"
         raise fail(f"must contain rows with different labels, got {got}; check `labels`")
     names = deduplicate_names([writable_name(name) for name in names])
@@ -172,8 +196,26 @@ def _case_note(tags: Sequence[str]) -> str:
     return f"; tags that differ only in case ({shown}): edit the table if they mean the same"
 
 
-def _boolean_labels(texts: Sequence[Any], name: str, fail: Fail, *, is_alone: bool) -> np.ndarray | None:
-    """Convert a column of yes and no to 0/1. Return None if it contains tags."""
+def _unknown_cells(cells: Any, texts: Sequence[Any], unknown: str) -> np.ndarray:
+    """Return a mask of the cells with the text `unknown`. A missing value that is not a text counts as empty."""
+    pairs = zip(cells, texts, strict=True)
+    written = (cell if isinstance(cell, str) else "" if text is None else text for cell, text in pairs)
+    return np.array([same_cell(text, unknown) for text in written])
+
+
+def _boolean_labels(
+    texts: Sequence[Any],
+    name: str,
+    fail: Fail,
+    is_unknown: np.ndarray,
+    unknown: str | None,
+    *,
+    is_alone: bool,
+) -> np.ndarray | None:
+    """Convert a column of yes and no to 0/1, and NaN if unknown. Return None if it contains tags.
+
+    With a text for `unknown`, missing values that do not mean no are unknown too, and are added to `is_unknown`.
+    """
     if any(isinstance(text, tuple) for text in texts):
         return None
     found = {text: boolean_value(text) for text in dict.fromkeys(texts) if text is not None}
@@ -187,10 +229,16 @@ def _boolean_labels(texts: Sequence[Any], name: str, fail: Fail, *, is_alone: bo
             f"label {name!r} must contain 0 and 1, yes and no or tags, got {odd[0][:40]!r} next to {example!r}; "
             "correct it, or check `labels`",
         )
-    missing = sum(text is None for text in texts)
-    if missing and known != {True}:
-        raise fail(f"label {name!r} has {missing} missing values; fill them in, or remove those rows")
-    return np.array([found.get(text) or False for text in texts], dtype=np.uint8)
+    is_missing = np.array([text is None for text in texts])
+    if is_missing.any() and known != {True}:
+        if unknown is None:
+            raise fail(
+                f"label {name!r} has {int(is_missing.sum())} missing values; fill them in, remove those rows, or use "
+                "`unknown=''` if they are unknown"
+            )
+        is_unknown |= is_missing
+    values = np.array([found.get(text) or False for text in texts], dtype=np.uint8)
+    return np.where(is_unknown, np.nan, values) if is_unknown.any() else values
 
 
 def _tag_labels(

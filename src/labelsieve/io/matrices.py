@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from labelsieve._blocks.collections import is_lazy
-from labelsieve._numerics.candidates import is_binary
+from labelsieve._numerics.candidates import fill_unknown, has_unknown, is_binary
 from labelsieve._numerics.sparse import Matrix, by_columns, check_structure, dense, is_sparse
 from labelsieve.io.column_choice import choose_columns, numbered_labels, plain_name, require_unique
 from labelsieve.io.dataset import Dataset
@@ -27,7 +27,7 @@ from labelsieve.io.features import impute
 from labelsieve.io.labels import Labels, ReadLabelFile, load_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
-from labelsieve.io.spellings import boolean_value
+from labelsieve.io.spellings import boolean_value, same_cell
 
 # Lower-case variable names in published code. The first match wins.
 _DATA = ("data", "x", "features", "fea", "feature", "x_data", "instances")
@@ -83,7 +83,11 @@ class Matrices:
         if self.row_ids is not None:
             require_unique(self.row_ids, str(options.id), fail)
         truth, noisy = load_labels(
-            choice, self.X.shape[0], lambda positions: self.labels(positions, fail), read_file, fail
+            choice,
+            self.X.shape[0],
+            lambda positions: self.labels(positions, fail, options.unknown),
+            read_file,
+            fail,
         )
         names = [self.names[position] for position in features]
         return replace(
@@ -96,15 +100,26 @@ class Matrices:
             nominal=[name for name in names if name in self.categories],
         )
 
-    def labels(self, positions: Sequence[int], fail: Fail) -> Labels:
-        """Convert columns to 0/1 labels. Categories may be any words for yes and no."""
+    def labels(self, positions: Sequence[int], fail: Fail, unknown: str | None = None) -> Labels:
+        """Convert columns to 0/1 labels. Categories may be any words for yes and no.
+
+        With `unknown`, missing values and cells with this text become NaN.
+        """
         values = self.X[:, list(positions)]
         names = [self.names[position] for position in positions]
-        if np.isnan(_stored_values(values)).any():
-            raise fail("has missing values in its label columns; remove those rows, or fill in the values")
+        if unknown is None and has_unknown(values):
+            raise fail(
+                "has missing values in its label columns; remove those rows, fill in the values, or use `unknown='?'` "
+                "if they are unknown"
+            )
         for column, name in enumerate(names):
-            categories = self.categories.get(name, ("0", "1"))
-            meaning = [boolean_value(category) for category in categories]
+            categories: Sequence[str] = self.categories.get(name, ("0", "1"))
+            if name not in self.categories and unknown is not None:
+                values = _mark_unknown(values, column, unknown)
+            meaning = [
+                np.nan if unknown is not None and same_cell(category, unknown) else boolean_value(category)
+                for category in categories
+            ]
             if None in meaning:
                 raise fail(
                     f"label {name!r} must be 0/1, -1/+1, no/yes or false/true, got the categories "
@@ -112,10 +127,16 @@ class Matrices:
                 )
             if meaning != [False, True]:
                 values = sp.lil_array(values) if is_sparse(values) else values
-                codes = dense(values[:, [column]]).astype(int)
-                values[:, [column]] = np.array(meaning, dtype=np.float64)[codes]
+                codes = dense(values[:, [column]])
+                known = ~np.isnan(codes)
+                codes[known] = np.array(meaning, dtype=np.float64)[codes[known].astype(int)]
+                values[:, [column]] = codes
         shown = numbered_labels(len(names)) if self.feature_names is None else map(plain_name, names)
-        Y = labels_to_binary(sp.csr_array(values) if is_sparse(values) else values, fail)
+        values = sp.csr_array(values) if is_sparse(values) else values
+        filled = fill_unknown(values)
+        Y = labels_to_binary(filled, fail)
+        if has_unknown(values):
+            Y = Y + (values - filled)  # NaN at unknown labels, and 0 elsewhere
         return Labels.of_matrix(Y, [*shown])
 
     def to_dataset(self, options: ReadOptions, fail: Fail, *, name: str, source: str) -> Dataset:
@@ -185,6 +206,16 @@ def labels_to_binary(matrix: Any, fail: Fail) -> Matrix:
         raise fail(f"must have labels 0/1 or -1/+1, got {bad!s}; check `labels`, or threshold the values")
     positive: Matrix = matrix > 0
     return sp.csr_array(positive, dtype=np.uint8) if is_sparse(positive) else positive.astype(np.uint8)
+
+
+def _mark_unknown(values: Any, column: int, unknown: str) -> Any:
+    """Replace a number that means unknown by NaN in one column."""
+    numbers = dense(values[:, [column]])
+    holes = np.array([same_cell(str(number), unknown) for number in numbers.ravel()])
+    if holes.any():
+        values = sp.lil_array(values) if is_sparse(values) else values
+        values[:, [column]] = np.where(holes[:, None], np.nan, numbers)
+    return values
 
 
 def _stored_values(values: Matrix) -> np.ndarray:

@@ -43,6 +43,7 @@ class ReadOptions:
     text: str | None = None
     nominal: str | None = None
     missing: str | None = None
+    unknown: str | None = None
 
     def __post_init__(self) -> None:
         for option, choices in CHOICES.items():

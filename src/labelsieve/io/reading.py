@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ def read(
     text: str | None = None,
     nominal: str | None = None,
     missing: str | None = None,
+    unknown: str | None = None,
     name: str | None = None,
     chunks: int | str | None = None,
 ) -> Dataset:
@@ -94,7 +96,7 @@ def read(
           label column contains any words for yes and no, or tags such as ``billing;bug`` or ``["billing", "bug"]``.
         - the path of a Mulan XML file, or of a second table that contains only labels.
         - for MATLAB and NPZ files, the name of the label matrix.
-        - for arrays, the candidate labels: a 0/1 matrix, classes or sets of tags.
+        - for arrays, the candidate labels: a 0/1 matrix (NaN if unknown), classes or sets of tags.
     candidates : str, path, sequence of str or None, default=None
         Columns, second table or matrix with candidate labels, given like `labels`. None selects columns named
         ``candidate:...``, or a matrix with a common name such as ``partial_labels``.
@@ -116,6 +118,10 @@ def read(
         Treatment of missing values: raise an error, fill in the mean (or the most frequent category), or fill in 0.
         None raises for files that declare their features. In tables it fills in the median, and adds a feature
         ``column: missing`` if at least five values are missing.
+    unknown : str or None, default=None
+        Text of label cells that means "unknown", such as "?". These labels become NaN. So do missing values in label
+        columns that say no in other rows; without `unknown` they raise. Use "" if empty cells mean unknown in all
+        label columns.
     name : str or None, default=None
         Name of the dataset. None uses the file name without extensions.
     chunks : int, "auto" or None, default=None
@@ -167,7 +173,7 @@ def read(
     """
     paths = [source] if isinstance(source, (str, os.PathLike)) else source
     is_frame = hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "to_pandas"))
-    options = ReadOptions(labels, candidates, ignore, id, roles, label_sep, text, nominal, missing)
+    options = ReadOptions(labels, candidates, ignore, id, roles, label_sep, text, nominal, missing, unknown)
     if isinstance(paths, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in paths):
         return read_files(paths, options, name=name, chunks=chunks)
     if is_frame and not _is_matrix(labels):
@@ -213,7 +219,7 @@ def read_files(
                 raw,
                 options,
                 first.error,
-                read_file=read_label_file,
+                read_file=partial(read_label_file, unknown=options.unknown),
                 file=file,
                 name=table_name,
                 source=origin,
@@ -227,7 +233,7 @@ def read_files(
         if kind == "arff" and options.labels is None:
             found = replace(found, declared_labels=_declared_labels(first, found))
         if kind in ("arff", "npy"):
-            found = found.split(options, read_label_file, first.error)
+            found = found.split(options, partial(read_label_file, unknown=options.unknown), first.error)
         if name is None:
             name = found.name or default_name
         data = found.to_dataset(options, first.error, name=name, source=origin)
@@ -294,7 +300,7 @@ def _read_arrays(X: Any, Y: Any, name: str | None) -> Dataset:
             "pass them, or the path of a file."
         )
     try:
-        checked_X, checked_Y = check_problem(X, Y)
+        checked_X, checked_Y = check_problem(X, Y, takes_unknown=True)
     except (TypeError, ValueError) as error:
         raise DatasetError(f"invalid arrays: {error}") from None
     columns = {"feature": getattr(X, "columns", None), "label": getattr(Y, "columns", binarize_tags(Y)[1])}
@@ -313,9 +319,8 @@ def _read_frame(frame: Any, options: ReadOptions, name: str | None) -> Dataset:
     raw = open_frame(frame)
     if not all(raw.frame.shape):
         raise fail(f"must contain rows and columns, got shape {raw.frame.shape!r}")
-    return dataset_from_table(
-        raw, options, fail, read_file=read_label_file, file=None, name=name or "", source=""
-    )
+    read_file = partial(read_label_file, unknown=options.unknown)
+    return dataset_from_table(raw, options, fail, read_file=read_file, file=None, name=name or "", source="")
 
 
 def _common_stem(sources: Sequence[Source]) -> str:
@@ -331,7 +336,7 @@ def _check_options(first: Source, kind: str, options: ReadOptions) -> None:
     if kind != "arff":
         unusable.add("id")
     if kind not in ("arff", "npy"):
-        unusable |= {"ignore", "nominal"}
+        unusable |= {"ignore", "nominal", "unknown"}
     if kind == "svmlight":
         unusable |= {"labels", "candidates"}
     for option, value in options.given.items():
@@ -353,16 +358,17 @@ def _declared_labels(source: Source, table: Matrices) -> Sequence[str] | None:
     return labels_from_xml(xml, xml.content, table.names, source.error)
 
 
-def read_label_file(path: Path, n_rows: int) -> Labels:
+def read_label_file(path: Path, n_rows: int, unknown: str | None = None) -> Labels:
     """Read a second file that contains only labels."""
     source = Source(path)
     kind = format_of(source)
     if kind in ("arff", "npy"):
         table = _READERS[kind](source, ReadOptions())
-        labels = table.labels(range(table.X.shape[1]), source.error)
+        labels = table.labels(range(table.X.shape[1]), source.error, unknown)
     elif kind in TABLE_FORMATS.values():
         raw = open_table(source, kind)
-        found = read_labels(raw, range(len(raw.names)), None, source.error, must_vary=False)
+        positions = range(len(raw.names))
+        found = read_labels(raw, positions, None, source.error, must_vary=False, unknown=unknown)
         labels = Labels.of_matrix(found.Y, found.names)
     else:
         raise source.error("must be a table or an ARFF file to contain labels of another file; convert it")

@@ -173,6 +173,20 @@ def boolean_value(word: str) -> bool | None:
         return None
 
 
+def same_cell(text: Any, other: str) -> bool:
+    """Return whether two cells hold the same text or number.
+
+    Examples
+    --------
+    >>> same_cell("?", "?"), same_cell("-1.0", "-1"), same_cell("", "?")
+    (True, True, False)
+    """
+    if not isinstance(text, str) or text.strip() == other.strip():
+        return isinstance(text, str)
+    number = _parse_float(text)
+    return number is not None and number == _parse_float(other)
+
+
 def read_list(text: str) -> tuple[str, ...] | None:
     """Parse a list of tags in the notation of JSON, Python or NumPy, or return None.
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from labelsieve._numerics.candidates import is_binary
+from labelsieve._numerics.candidates import fill_unknown, is_binary
 from labelsieve._numerics.sparse import Matrix, by_columns, columns_of, dense
 from labelsieve.io.column_choice import (
     NOMINAL_PREFIX,
@@ -62,7 +62,9 @@ def dataset_from_table(
     truth, noisy = load_labels(
         choice,
         n_rows,
-        lambda positions: read_labels(raw, positions, options.label_sep, fail, must_vary=must_vary),
+        lambda positions: read_labels(
+            raw, positions, options.label_sep, fail, must_vary=must_vary, unknown=options.unknown
+        ),
         read_file,
         fail,
     )
@@ -206,7 +208,7 @@ def _columns(
 def _labels_equal_to(features: Features, labels: Labels) -> dict[int, str]:
     """Return column position -> label for columns with a feature that equals a label or its complement."""
     known: dict[bytes, str] = {}
-    for label, column in zip(labels.names, _by_column(labels.Y), strict=True):
+    for label, column in zip(labels.names, _by_column(fill_unknown(labels.Y)), strict=True):
         for mask in (column != 0, column == 0):
             known.setdefault(np.packbits(mask).tobytes(), label)
     found: dict[int, str] = {}

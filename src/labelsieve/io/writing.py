@@ -6,6 +6,7 @@ import csv
 import errno
 import io
 import json
+import math
 import os
 import shutil
 import uuid
@@ -19,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelsieve._numerics.batches import batches
+from labelsieve._numerics.candidates import has_unknown
 from labelsieve._numerics.sparse import by_columns, dense
 from labelsieve.io.column_choice import CANDIDATE_PREFIX, LABEL_PREFIX, NOMINAL_PREFIX
 from labelsieve.io.dataset import Dataset
@@ -59,6 +61,7 @@ def write(
     them for features. CSV columns are named ``label:NAME``, ``candidate:NAME`` and ``nominal:NAME``, so that `read`
     needs no arguments. svmlight contains either true or candidate labels, and the names in a comment on its first
     line. Remove the comment with ``grep -v '^#'`` for the LIBSVM programs. NPZ contains everything.
+    Unknown labels are ``?`` in ARFF and CSV; read them with ``unknown="?"``. svmlight cannot contain them.
 
     Examples
     --------
@@ -149,7 +152,9 @@ def _label_columns(data: Dataset, path: Path) -> list[str]:
 
 
 def _number(value: float) -> str:
-    """Format a number as briefly as possible."""
+    """Format a number as briefly as possible, and an unknown label as ``?``."""
+    if math.isnan(value):
+        return "?"
     text = repr(value)
     return text[:-2] if text.endswith(".0") else text
 
@@ -240,6 +245,8 @@ def _write_svmlight(data: Dataset, path: Path) -> None:
         raise DatasetError(
             f"{path}: svmlight can contain either true or candidate labels, got both; write .npz or .arff."
         )
+    if has_unknown(data.candidates):
+        raise DatasetError(f"{path}: svmlight cannot hold unknown labels; write .npz, .arff or .csv.")
     header = {
         "name": data.name,
         "n_features": data.X.shape[1],
