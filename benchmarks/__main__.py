@@ -28,6 +28,7 @@ QUESTIONS = {
     "How much faster is the accelerated solver of PML-FSMIR?": ("solvers",),
     "Which methods choose the same features on other rows?": ("stability",),
     "How good is a size chosen without true labels?": ("size",),
+    "What do unknown labels cost?": ("unknown",),
     "What does an audit cost, including the page?": ("audit",),
     "What does every method cost?": ("costs", "--datasets", *SMALLER),
 }

@@ -17,6 +17,7 @@ import pytest
             ("planted, nndsvda", "planted, random"),
         ),
         ("size", ("--datasets", "planted", "--splits", "1"), ("planted, evidence", "mean, sum-f")),
+        ("unknown", ("--datasets", "planted", "--repeats", "1"), ("planted", "mean")),
         ("label_noise", ("--datasets", "planted"), ("planted, flip", "planted, instance", "planted, label")),
         (
             "against",
