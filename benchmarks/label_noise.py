@@ -2,6 +2,7 @@
 
     python -m benchmarks.label_noise                     eight datasets, three kinds of noise, and mirflickr
     python -m benchmarks.label_noise --datasets birds    some of the datasets
+    python -m benchmarks.label_noise --row-truth         J and J' only, with and without rows that have no true label
 
 Except in the first two and the last two columns, the numbers are areas under the ROC curve: the probability that a
 right candidate scores higher than a wrong one. The kinds of noise add wrong candidates to the true labels. ``flip``
@@ -9,8 +10,8 @@ adds each with probability 0.2. ``instance`` adds it with a probability that inc
 the rows with this label, 0.2 on average. ``label`` draws a probability per label from Beta(1, 4), 0.2 on average. The
 candidates of mirflickr come from people.
 
-- J is the support of `LabelSupport`.
-- J' is the same with ``each_row_has_truth``, if this holds.
+- J is the support of `LabelSupport` with ``each_row_has_truth=False``.
+- J' is the same with ``each_row_has_truth=True``, if every row has a candidate.
 - "50 reviewed" is the mean over five draws of 50 candidates with their true answers, which do not count in the area.
 - T are the label confidences of PML-FSMIR.
 - cleanlab scores out-of-fold probabilities of one logistic regression per label, with five folds. Its penalty is chosen
@@ -53,7 +54,11 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--datasets", nargs="+", default=[*DATASETS, "mirflickr"], metavar="NAME")
+    parser.add_argument("--row-truth", action="store_true")
     options = parser.parse_args()
+    if options.row_truth:
+        compare_row_truth(options.datasets)
+        return
     lines = {}
     for name in options.datasets:
         for noise, X, Y, candidates in problems(name):
@@ -67,6 +72,37 @@ def main():
     print_table(
         ["data, noise", *headings],
         ([", ".join(name), *map(format_number, line.values())] for name, line in lines.items()),
+    )
+
+
+def compare_row_truth(names):
+    """Print the AUC without and with ``each_row_has_truth``, for all rows with candidates and those with true labels."""
+    lines = []
+    for name in names:
+        for noise, X, Y, candidates in problems(name):
+            line = [f"{name}, {noise}", f"{(candidates.any(axis=1) & ~Y.any(axis=1)).mean():.0%}"]
+            for kept in (candidates.any(axis=1), Y.any(axis=1)):
+                rows = np.flatnonzero(kept)
+                features, labels = X[rows], candidates[rows]
+                at = np.nonzero(labels)
+                plain = LabelSupport(each_row_has_truth=False).fit(features, labels)
+                assumed = LabelSupport(plain.kernel_, each_row_has_truth=True).fit(features, labels)
+                areas = [roc_auc_score(Y[rows][at], model.support_[at]) for model in (plain, assumed)]
+                line += [*(f"{area:.3f}" for area in areas), f"{areas[1] - areas[0]:+.3f}"]
+            lines.append(line)
+            print(*line, file=sys.stderr, flush=True)
+    print_table(
+        [
+            "data, noise",
+            "rows without a true label",
+            "J",
+            "J'",
+            "change",
+            "J, true rows",
+            "J', true rows",
+            "change ",
+        ],
+        lines,
     )
 
 
@@ -97,10 +133,10 @@ def measure(X, Y, candidates):
         return roc_auc_score(right, scores[rows, labels])
 
     start = time.process_time()
-    model = LabelSupport().fit(X, candidates)
+    model = LabelSupport(each_row_has_truth=False).fit(X, candidates)
     seconds = time.process_time() - start
     with_truth = None
-    if Y.any(axis=1).all():
+    if candidates.any(axis=1).all():
         with_truth = LabelSupport(model.kernel_, each_row_has_truth=True).fit(X, candidates).support_
     draws = [score_reviewed(model, Y, candidates, seed) for seed in range(N_DRAWS)]
     plain, adjusted = cleanlab_scores(X, candidates)
