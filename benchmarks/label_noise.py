@@ -76,7 +76,7 @@ def main():
 
 
 def compare_row_truth(names):
-    """Print the AUC without and with ``each_row_has_truth``, for all rows with candidates and those with true labels."""
+    """Print the AUC without and with ``each_row_has_truth``: rows with candidates, and rows with true labels."""
     lines = []
     for name in names:
         for noise, X, Y, candidates in problems(name):

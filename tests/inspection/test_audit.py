@@ -14,6 +14,7 @@ from labelsieve._numerics.candidate_precision import average_precision_rows, rid
 from labelsieve.datasets import make_pml
 from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions
 from labelsieve.inspection.audit import inspect_dataset
+from labelsieve.inspection.explanations import _ExplainedSupport
 from labelsieve.inspection.page import page_data
 from labelsieve.inspection.stability import subsamples
 from labelsieve.io import Dataset
@@ -335,3 +336,33 @@ def test_what_cannot_be_audited_is_refused_with_the_reason(problem, change, mess
         Y = np.ones_like(Y)
     with pytest.raises(ValueError, match=message):
         audit(X[rows], Y[rows], **options)
+
+
+def test_reasons_name_the_other_label_of_the_row():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 3))
+    horror = rng.random(300) < 0.4
+    Y = np.column_stack([horror, ~horror & (rng.random(300) < 0.9), X[:, 0] > 0]).astype(int)
+    Y[7, :2] = 1  # never both otherwise
+    found = audit(X, pd.DataFrame(Y, columns=["Horror", "Comedy", "New"]), fast=True)
+    record = next(record for record in found.issue_records() if record["row"] == 7)
+    assert record["other_label"] in ("also has Horror", "also has Comedy")
+    assert record["other_label_effect"] < -0.1
+    assert record["n_labels_in_row"] == Y[7].sum()
+
+
+def test_effects_of_other_labels_are_those_of_ridge_regressions(problem):
+    X, Y = problem
+    model = _ExplainedSupport(kernel="linear", each_row_has_truth=False).fit(X, Y)
+    assert model.label_penalty_ is not None
+    R = model.chosen_.residuals()
+    Z = (R - R.mean(axis=0)) / R.std(axis=0)
+    rows, labels = np.arange(5), np.arange(5) % Y.shape[1]
+    found = model.effects_of_labels(rows, labels)
+    for row, label in zip(rows, labels, strict=True):
+        others = np.delete(np.arange(Y.shape[1]), label)
+        S = Z[:, others].T @ Z[:, others] / len(Z) + model.label_penalty_ * np.eye(len(others))
+        weights = np.linalg.solve(S, Z[:, others].T @ Z[:, label] / len(Z))
+        expected = Z[row, others] * weights * R[:, label].std()
+        np.testing.assert_allclose(found[row, others], expected, atol=1e-10)
+        assert found[row, label] == 0

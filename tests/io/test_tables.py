@@ -13,7 +13,7 @@ from labelsieve import ColumnSelector, EvidenceSelector, SumF, choose_size, sele
 from labelsieve._numerics.candidate_precision import ridge_precision
 from labelsieve.io import DatasetError, read
 from labelsieve.io.column_types import TypedColumn
-from labelsieve.io.copies import write_without
+from labelsieve.io.copies import write_corrected
 from labelsieve.io.features import MAX_CATEGORIES, encode
 from labelsieve.io.options import ReadOptions
 
@@ -354,7 +354,7 @@ def test_a_review_removes_tags_in_any_notation(frame, plain_terminal, options, s
     spelled.to_csv("t.csv", index=False) if ending == "csv" else spelled.to_parquet("t.parquet")
     table = read(f"t.{ending}", labels="tags", **options)
     row, label = tags.index(["hot", "cold"]), table.label_names.index("hot")
-    write_without(table, [(row, label)], Path(f"clean.{ending}"))
+    write_corrected(table, [(row, label)], [], Path(f"clean.{ending}"))
     cleaned = read(f"clean.{ending}", labels="tags", **options)
     expected = np.array(table.Y)
     expected[row, label] = 0
@@ -364,7 +364,7 @@ def test_a_review_removes_tags_in_any_notation(frame, plain_terminal, options, s
 
 def test_a_review_empties_the_cell_of_a_number(frame, plain_terminal):
     frame.assign(tags=np.arange(60) % 3 + 1).to_parquet("t.parquet")
-    write_without(read("t.parquet", labels="tags"), [(4, 1)], Path("clean.parquet"))
+    write_corrected(read("t.parquet", labels="tags"), [(4, 1)], [], Path("clean.parquet"))
     cleaned = pd.read_parquet("clean.parquet")["tags"]
     assert np.flatnonzero(cleaned.isna()).tolist() == [4]
     np.testing.assert_array_equal(cleaned.drop(4), np.delete(np.arange(60) % 3 + 1, 4))
@@ -375,7 +375,7 @@ def test_a_tag_that_cannot_be_removed_is_reported(frame, plain_terminal):
     table = read("t.parquet", labels="tags")
     row, label = (int(found[0]) for found in np.nonzero(table.Y))
     with pytest.raises(DatasetError, match="by hand"):
-        write_without(table, [(row, label)], Path("clean.parquet"))
+        write_corrected(table, [(row, label)], [], Path("clean.parquet"))
     assert not Path("clean.parquet").exists()
 
 

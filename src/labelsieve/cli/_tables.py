@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console, RenderableType
 
@@ -72,10 +73,16 @@ def issues_table(found: Audit, console: Console, n_shown: int, *, missing: bool 
     if listed and "wrong" in listed[0]:
         columns["truth"] = ["wrong" if record["wrong"] else "right" for record in listed]
     reason = f"strongest reason {'for' if missing else 'against'} it"
-    columns[reason] = [
-        " = ".join(record["reasons"][0][key] for key in ("column", "value")) if record["reasons"] else ""
-        for record in listed
-    ]
+    columns[reason] = [_strongest_reason(record) for record in listed]
     issues = explained.missing.issues if missing and explained.missing is not None else explained.issues
     title = f"{'absent ' if missing else ''}labels to review first, of {issues.n_labels:,}"
     return lay_out(console, columns, long=reason, title=title)
+
+
+def _strongest_reason(record: dict[str, Any]) -> str:
+    """Return the column or the other label with the largest effect."""
+    first = record["reasons"][0] if record["reasons"] else None
+    other = record["other_label"]
+    if other is not None and (first is None or abs(record["other_label_effect"]) > abs(first["effect"])):
+        return short(other)
+    return "" if first is None else f"{first['column']} = {first['value']}"

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 
 from labelsieve._numerics.batches import batches
-from labelsieve._numerics.sparse import Matrix
+from labelsieve._numerics.candidates import fill_unknown
+from labelsieve._numerics.scaling import Scaling
+from labelsieve._numerics.sparse import Matrix, entries
 from labelsieve.inspection._leave_one_out import LeaveOneOut
 from labelsieve.inspection.label_issues import LabelIssues, rank_labels
 from labelsieve.inspection.label_support import LabelSupport, varying_labels
 from labelsieve.io import Dataset
 
+#: Smallest effect of another label that counts as a reason.
+_LEAST_LABEL_EFFECT = 0.02
 #: Number of reasons for a candidate.
 _N_REASONS = 3
 #: Largest number of candidates with reasons: nobody reads a longer page, and `issues` lists all.
@@ -41,6 +45,13 @@ class Reasons:
     curved: np.ndarray
     #: Effect of the other labels of the row.
     labels: np.ndarray
+    #: Other label with the strongest effect against a candidate, or for a missing label; -1 if there is none.
+    other_label: np.ndarray
+    #: Its effect, and whether the row has this label.
+    other_label_effect: np.ndarray
+    has_other_label: np.ndarray
+    #: Number of candidates of the row.
+    n_in_row: np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,14 +96,39 @@ class _ExplainedSupport(LabelSupport):
     def from_features(self, rows: np.ndarray, labels: np.ndarray, *, are_absent: bool) -> np.ndarray:
         """Return what the features alone predict for some labels; `labels` counts those that vary."""
         if are_absent:
-            return -self._residuals[rows, labels]
+            return -self._residuals[rows, labels]  # absent labels are known
         assert self._candidates is not None  # some label varies
         found: np.ndarray = self._candidates.feature_support[self._candidates.positions(rows, labels)]
         return found
 
+    def effects_of_labels(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Return what each label adds to the support of others in the same row; `labels` counts those that vary.
+
+        The residual of a label is regressed on those of all others, so that ``-P_kl / P_ll`` is the coefficient of
+        label k for label l, with P the inverse of the regularized correlations.
+        """
+        effects = np.zeros((len(rows), len(self._varies[self._varies])))
+        if self.label_penalty_ is None:
+            return effects
+        related = self._related
+        R = self._residuals[:, related]
+        scaling = Scaling.learn(R, "standard", centre=True)
+        assert scaling.offset is not None  # learned with centre=True
+        Z = (R - scaling.offset) * scaling.factor
+        P = np.linalg.inv(Z.T @ Z / len(Z) + self.label_penalty_ * np.eye(len(related)))
+        is_related = np.isin(labels, related)
+        position = np.searchsorted(related, labels[is_related])
+        coefficients = -P[position] / (P[position, position] * scaling.factor[position])[:, None]
+        coefficients[np.arange(len(position)), position] = 0
+        effects[np.ix_(np.flatnonzero(is_related), related)] = Z[rows[is_related]] * coefficients
+        return effects
+
     @cached_property
     def _residuals(self) -> np.ndarray:
-        return self.chosen_.residuals()
+        residuals = self.chosen_.residuals()
+        if self._known is not None:
+            residuals[~self._known[:, self._varies]] = 0
+        return residuals
 
 
 def explain_label_issues(
@@ -137,6 +173,8 @@ def _reasons(
     """Split the support of some labels into the effects of columns and other labels."""
     rows, labels, n_listed = issues.rows[listed], issues.labels[listed], len(listed)
     are_absent = issues.which == "missing"
+    # Low effects speak against a candidate, high ones for a missing label.
+    against = -1 if are_absent else 1
     varies = varying_labels(Y)
     is_estimated = model.kernel_ is not None  # else every label is its own support
     explained = np.flatnonzero(varies[labels] & is_estimated)
@@ -159,8 +197,6 @@ def _reasons(
         mean, of_features = model.linear_.effects(model.asked_, rows[places], position[labels[places]])
         grouped = of_features[:, by_column]
         of_columns = np.add.reduceat(grouped, starts, axis=1)
-        # Low effects speak against a candidate, high ones for a missing label.
-        against = -1 if are_absent else 1
         # Rounded, so that equal columns come in the order of the table.
         strongest = np.argsort(against * np.round(of_columns, 9), axis=1, kind="stable")[:, :n_reasons]
         columns[places] = distinct[strongest]
@@ -176,7 +212,28 @@ def _reasons(
         other_labels[places] = support[places] - from_features
     if model.kernel_ == "linear":
         curved[:] = 0  # what is left there is rounding
-    return Reasons(columns, features, effects, others, base, curved, other_labels)
+    other, other_effect = np.full(n_listed, -1), np.zeros(n_listed)
+    if len(explained):
+        of_labels = model.effects_of_labels(rows[explained], position[labels[explained]])
+        strongest = (against * np.round(of_labels, 9)).argmin(axis=1)
+        found = of_labels[np.arange(len(explained)), strongest]
+        is_reason = against * found < -_LEAST_LABEL_EFFECT
+        other[explained[is_reason]] = np.flatnonzero(varies)[strongest[is_reason]]
+        other_effect[explained[is_reason]] = found[is_reason]
+    candidates = fill_unknown(Y)
+    return Reasons(
+        columns,
+        features,
+        effects,
+        others,
+        base,
+        curved,
+        other_labels,
+        other,
+        other_effect,
+        entries(candidates, rows, np.maximum(other, 0)) > 0,
+        np.asarray(candidates.sum(axis=1)).ravel().astype(int)[rows],
+    )
 
 
 def _in_words(model: LabelSupport) -> str:

@@ -247,7 +247,7 @@ class LabelSupport(BaseEstimator):
             predicted = (counts / n_known - residuals)[~known]
             residuals[~known] = 0
         # Residuals of rare labels are outliers, which would decide about the other labels of their rows.
-        related = np.flatnonzero(counts >= _FEWEST_OF_RELATED_LABEL)
+        related = self._related = np.flatnonzero(counts >= _FEWEST_OF_RELATED_LABEL)
         if self.use_labels and not self.has_one_label_per_row_ and 1 < len(related) <= _MAX_RELATED_LABELS:
             if len(related) == Y.shape[1]:
                 self.label_penalty_ = explain_by_other_labels(residuals, known)

@@ -26,7 +26,7 @@ key              content
 ``rows``         candidates, least supported first, a list for each: ``i`` row among ``ids``, ``l`` label, ``j`` 1000
                  support, ``p`` 1000 probability (only with reviewed labels), ``w`` triples of column, value among
                  ``values`` and 1000 effect, ``b o c q`` 1000 times what the base, other columns, the kernel and other
-                 labels add
+                 labels add, ``y`` strongest other label in words, ``g`` number of candidates of the row
 ``range``        ends of the scale on which ``labels[].h`` counts
 ``look``         how many of the rows are flagged
 ===============  ======================================================================================================
@@ -369,6 +369,11 @@ def _rows(audit: Audit, explained: ExplainedIssues, columns: np.ndarray) -> dict
         "w": why,
         "b": _rounded(1000 * reasons.base, 0),
         "q": _rounded(1000 * reasons.labels, 0),
+        "y": [
+            printable(wording.other_label(audit, reasons, number) or "")
+            for number in range(len(reasons.base))
+        ],
+        "g": reasons.n_in_row.tolist(),
     }
     if explained.kernel == "rbf":
         found["c"] = _rounded(1000 * reasons.curved, 0)

@@ -256,6 +256,9 @@ class Audit:
                 "base": float(reasons.base[number]),
                 "other_columns": float(reasons.others[number]),
                 "other_labels": float(reasons.labels[number]),
+                "n_labels_in_row": int(reasons.n_in_row[number]),
+                "other_label": wording.other_label(self, reasons, number),
+                "other_label_effect": float(reasons.other_label_effect[number]),
                 "curved": float(reasons.curved[number]),
                 "reasons": [
                     {

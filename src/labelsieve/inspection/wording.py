@@ -14,7 +14,7 @@ from labelsieve.inspection.stability import STABLE, EvidenceTest
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from labelsieve.inspection.explanations import ExplainedIssues
+    from labelsieve.inspection.explanations import ExplainedIssues, Reasons
     from labelsieve.inspection.guarantees import Correction
     from labelsieve.inspection.label_issues import LabelIssues
     from labelsieve.inspection.ranking import Ranking
@@ -305,6 +305,15 @@ def warnings(audit: Audit) -> list[str]:
         advice = f" Select fewer{example}." if ranking.n_kept > 1 else ""
         texts.append(f"{arbitrary_note(ranking, audit.unit)}{advice}")
     return texts
+
+
+def other_label(audit: Audit, reasons: Reasons, number: int) -> str | None:
+    """Return the other label that is the strongest reason, e.g. "also has Horror", or None."""
+    label = int(reasons.other_label[number])
+    if label < 0:
+        return None
+    verb = "also has" if reasons.has_other_label[number] else "does not have"
+    return f"{verb} {audit.dataset.label_names[label]}"
 
 
 def assumption(explained: ExplainedIssues) -> str:

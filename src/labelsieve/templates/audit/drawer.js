@@ -89,13 +89,13 @@ const openRow = (row) => {
   for (let at = 0; at < triples.length; at += 3) parts.push([[named(columns[triples[at]].n), ` = ${minus(data.values[triples[at + 1]])}`], triples[at + 2]]);
   parts.push(["all other columns", rows.o[row]]);
   if (rows.c) parts.push(["nonlinear effects", rows.c[row]]);
-  parts.push(["other labels of the row", rows.q[row]]);
+  parts.push([["other labels of the row", rows.y[row] && [": ", named(rows.y[row])]], rows.q[row]]);
   const most = Math.max(1, ...parts.map(([, effect]) => Math.abs(effect)));
   const line = ([what, effect], place) => html("div", { class: "part" }, html("span", null, what),
     svg("svg", { width: "100%", height: 10, "aria-hidden": "true" }, svg("rect", { class: effect < 0 ? "ba" : "bf", width: `${(100 * Math.abs(effect)) / most}%`, height: 10, rx: 1 })),
     html("span", { class: "r num" }, place ? signed(effect / 1000) : two(effect / 1000)));
   showDrawer([
-    html("p", { class: "small" }, `number ${whole(row + 1)} of ${whole(data.candidates)} labels`),
+    html("p", { class: "small" }, `number ${whole(row + 1)} of ${whole(data.candidates)} labels · ${whole(rows.g[row])} ${rows.g[row] === 1 ? "label" : "labels"} in this row`),
     html("h2", { id: "drawertitle" }, named(idOf(row)), " · ", named(label.n)),
     html("h3", null, "Parts of the support"),
     html("div", { id: "parts" }, parts.map(line)),

@@ -6,7 +6,7 @@ const reasonsOf = (row) => {
   const triples = rows.w[row], found = [];
   for (let at = 0; at < triples.length; at += 3) found.push({ column: columns[triples[at]], value: data.values[triples[at + 1]], effect: triples[at + 2] / 1000 });
   // The other labels compete with the columns for the three places.
-  if (rows.q[row] < -20) found.push({ column: null, value: "", effect: rows.q[row] / 1000 });
+  if (rows.q[row] < -20) found.push({ column: null, value: rows.y[row] || "other labels of the row", effect: rows.q[row] / 1000 });
   return found.sort((a, b) => a.effect - b.effect).slice(0, 3);
 };
 
@@ -59,7 +59,7 @@ const sayWhat = (listed) => {
 };
 
 const reasonCell = ({ column, value, effect }) => html("div", null,
-  html("div", { class: "w1", title: column ? `${column.n} = ${value}` : "" }, column ? [named(column.n), html("span", null, ` = ${minus(value)}`)] : "other labels of the row"),
+  html("div", { class: "w1", title: column ? `${column.n} = ${value}` : value }, column ? [named(column.n), html("span", null, ` = ${minus(value)}`)] : named(value)),
   html("div", { class: "w2" }, html("span", { class: "mb", css: { width: `${Math.min(64, (64 * -effect) / 0.25)}px` } }), signed(effect)));
 
 const issueRow = (row) => {
