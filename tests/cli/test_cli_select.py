@@ -287,3 +287,29 @@ def test_a_missing_file_is_one_line_with_the_closest_name(capsys, table):
     path, meant = os.path.abspath("dta.csv"), os.path.abspath(table)
     assert repr(meant) in fails(capsys, 1, "issues", path)
     assert "--labels" in fails(capsys, 2, "select", "yeast", "--labels", "2")
+
+
+def test_the_default_number_is_cross_validated(table, capsys):
+    default, automatic = (
+        json.loads(run(capsys, "select", table, "--labels", "2", "--json", *options)[1])
+        for options in ([], ["-k", "auto"])
+    )
+    assert "size_curve" in default
+    assert default["n_kept"] == automatic["n_kept"]
+    assert [column["column"] for column in default["columns"]] == [
+        column["column"] for column in automatic["columns"]
+    ]
+    half = json.loads(run(capsys, "select", table, "--labels", "2", "--json", "-m", "sum-f")[1])
+    assert half["n_kept"] == half["n_columns"] // 2
+
+
+def test_columns_by_label(table, capsys):
+    found = json.loads(run(capsys, "select", table, "--labels", "2", "--by-label", "--json")[1])
+    assert set(found["columns_by_label"]) == {"label_a", "label_<i>b"}
+    for columns in found["columns_by_label"].values():
+        z2 = [column["z2"] for column in columns]
+        assert z2 == sorted(z2, reverse=True)
+        assert all(value > 4 for value in z2)
+    code, out, _ = run(capsys, "select", table, "--labels", "2", "--by-label")
+    assert code == 0
+    assert "label_a" in out

@@ -5,6 +5,7 @@ import tracemalloc
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -12,6 +13,7 @@ from labelsieve import EvidenceSelector
 from labelsieve._blocks.blocks import MemoryBlocks
 from labelsieve._numerics.candidate_precision import ridge_precision
 from labelsieve._row_problem import check_rows, in_memory
+from labelsieve.datasets import make_pml
 from labelsieve.methods import evidence as module
 from labelsieve.methods._evidence.choice import best_pair, most_stable, size_grid
 from labelsieve.methods._evidence.passes import products_of_columns, summarize
@@ -534,3 +536,67 @@ class TestRowsInBlocks:
         X, Y = problem(5)
         _, expected = solve(X, Y, 8)
         np.testing.assert_array_equal(solve_blocks(X, Y, (60, 60), 8).scores, expected.scores)
+
+
+# Features to keep, and evidence by label
+
+
+@pytest.mark.parametrize("redundancy", ["auto", 0.0, 1.0, np.inf])
+def test_kept_features_are_selected_first_and_the_others_given_them(redundancy):
+    X, Y = make_pml(n_samples=150, n_features=12, n_informative=4, shuffle=False, random_state=0)
+    frame = pd.DataFrame(X).add_prefix("f")
+    selector = EvidenceSelector(5, keep=["f11", 9], redundancy=redundancy).fit(frame, Y)
+    assert set(np.flatnonzero(selector.ranking_ <= 2)) == {9, 11}
+    assert selector.get_support()[[9, 11]].all()
+    assert selector.get_support().sum() == 5
+    if redundancy == np.inf:
+        plain = EvidenceSelector(3, redundancy=np.inf).fit(X, Y)
+        assert set(selector.get_support(indices=True)) == {9, 11, *plain.get_support(indices=True)}
+
+
+def test_a_kept_copy_makes_its_original_redundant():
+    X, Y = make_pml(n_samples=200, n_features=6, n_informative=3, shuffle=False, random_state=0)
+    X = np.column_stack([X, X[:, 0] + 1e-6 * X[:, 5]])
+    best = EvidenceSelector(3, redundancy=0.0, ridge=0.1).fit(X, Y)
+    kept = EvidenceSelector(3, redundancy=0.0, ridge=0.1, keep=[6]).fit(X, Y)
+    assert best.get_support()[0] != best.get_support()[6]
+    assert kept.get_support()[6]
+    assert not kept.get_support()[0]
+
+
+def test_the_automatic_number_is_at_least_the_number_of_kept_features():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((120, 8))
+    Y = (X[:, :1] > 0).astype(int)
+    selector = EvidenceSelector("auto", keep=range(3, 8)).fit(X, Y)
+    assert selector.n_features_ >= 5
+    assert selector.get_support()[3:].all()
+    assert selector.size_curve_.sizes.min() == 5
+
+
+@pytest.mark.parametrize("keep", [[12], [-1], ["f3"], [0.5]])
+def test_unknown_features_cannot_be_kept(keep):
+    X, Y = make_pml(n_samples=40, n_features=12, random_state=0)
+    with pytest.raises(ValueError, match="keep"):
+        EvidenceSelector(5, keep=keep).fit(X, Y)
+
+
+def test_more_features_than_selected_cannot_be_kept():
+    X, Y = make_pml(n_samples=40, n_features=12, random_state=0)
+    with pytest.raises(ValueError, match="at least the number of features in keep"):
+        EvidenceSelector(2, keep=[0, 1, 2]).fit(X, Y)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_label_evidence_adds_up_to_the_evidence(container):
+    X, Y = make_pml(n_samples=150, n_features=12, random_state=0)
+    Y = np.column_stack([Y, np.ones(len(Y), dtype=int)])
+    X = X * (X > 0)
+    selector = EvidenceSelector(5).fit(container(X), Y)
+    assert selector.label_evidence_.shape == (Y.shape[1], 12)
+    assert not selector.label_evidence_[-1].any()
+    for feature in range(12):
+        for label in range(Y.shape[1] - 1):
+            z2 = len(X) * np.corrcoef(X[:, feature], Y[:, label])[0, 1] ** 2
+            assert selector.label_evidence_[label, feature] == pytest.approx(max(z2 - 4, 0), abs=1e-8)
+    np.testing.assert_allclose(selector.label_evidence_.sum(axis=0), selector.evidence_, rtol=1e-3, atol=1e-3)

@@ -57,6 +57,7 @@ N_PERMUTATIONS = 199
 
 _AUTOMATIC = "auto"
 _ISSUES_SHOWN, _ISSUES_LISTED = 5, 20
+_COLUMNS_PER_LABEL = 3
 _MORE = "More options"
 
 
@@ -67,7 +68,8 @@ def select(
         str | None,
         option(
             "K",
-            "Columns to keep: an integer, a fraction (20%), or 'auto' (cross-validated). Default: half.",
+            "Columns to keep: an integer, a fraction (20%), or 'auto' (cross-validated). Default: auto with the "
+            "method evidence, otherwise half.",
             "--features",
             "-k",
         ),
@@ -102,6 +104,10 @@ def select(
         bool,
         typer.Option("--all", rich_help_panel=_MORE, help="List all features, not just the selected ones."),
     ] = False,
+    by_label: Annotated[
+        bool,
+        typer.Option("--by-label", rich_help_panel=_MORE, help="Also list the best columns of each label."),
+    ] = False,
     data_copy: Annotated[
         Path | None,
         option("FILE", "Data file to write, with only the selected columns.", "--write-data", panel=_MORE),
@@ -112,6 +118,12 @@ def select(
     Non-numeric columns are encoded first. A column is ranked by its best encoded feature, and -k counts
     columns.
     """
+    if (
+        features is None
+        and method == DEFAULT_METHOD
+        and not any(parameter.startswith("n_features_to_select=") for parameter in parameters or [])
+    ):
+        features = _AUTOMATIC
     selector = _selector(method, parameters or [], features)
     if stability == 1:
         raise typer.BadParameter("must be 0 or at least 2, got 1", param_hint="--stability")
@@ -125,6 +137,7 @@ def select(
             "--fdr": fdr,
             "--html": html,
             "--check-labels": check_labels,
+            "--by-label": by_label,
             "--write-data": data_copy,
             "--text": data.text,
             "--role": data.role,
@@ -167,11 +180,11 @@ def select(
         write_text(html, found.to_html())
     if output is None:
         ending = ".json" if as_json else ""
-        typer.echo(_formatted(found, ranking, ending, everything, results()), nl=False)
+        typer.echo(_formatted(found, ranking, ending, everything, by_label, results()), nl=False)
     else:
         ending = ".json" if as_json else output.suffix.lower()
         plain = PlainConsole(file=io.StringIO(), width=100)
-        write_text(output, _formatted(found, ranking, ending, everything, plain))
+        write_text(output, _formatted(found, ranking, ending, everything, by_label, plain))
     for written in filter(None, (output, html, data_copy)):
         console.print(f"wrote {written}")
 
@@ -274,15 +287,19 @@ def note_warnings(found: Audit, console: Console) -> None:
             console.print(f"note: {text}")
 
 
-def _formatted(found: Audit, ranking: Ranking, ending: str, everything: bool, console: Console) -> str:
+def _formatted(
+    found: Audit, ranking: Ranking, ending: str, everything: bool, by_label: bool, console: Console
+) -> str:
     """Format the findings for a file suffix. Tables fit the width of `console`."""
     if ending == ".json":
-        return found.to_json(kept_only=not everything, n_issues=_ISSUES_LISTED)
+        return found.to_json(kept_only=not everything, n_issues=_ISSUES_LISTED, by_label=by_label)
     if ending == ".csv":
         shown = found.columns if everything else found.columns.head(ranking.n_kept)
         return csv_text(shown.map(lambda cell: "; ".join(cell) if isinstance(cell, list) else cell))
     with console.capture() as captured:
         console.print(ranking_table(found, ranking, console, everything=everything), "", sep="\n")
+        if by_label:
+            console.print(_label_table(found, console), "", sep="\n")
         if found.controlled is not None:
             console.print(found.controlled.summary(), "", sep="\n")
         if found.size_curve is not None:
@@ -295,6 +312,19 @@ def _formatted(found: Audit, ranking: Ranking, ending: str, everything: bool, co
             caveat = found.label_issues.issues.caveat(ADVICE)
             console.print(issues_table(found, console, _ISSUES_SHOWN), "", caveat, sep="\n")
     return captured.get()
+
+
+def _label_table(found: Audit, console: Console) -> RenderableType:
+    """Lay out the columns with the most evidence for each label."""
+    best = found.best_columns(_COLUMNS_PER_LABEL)
+    columns = {
+        "label": [short(label) for label in best],
+        f"{found.unit}s with the most evidence (z²)": [
+            ", ".join(f"{short(name)} ({z2:.0f})" for name, z2 in of_label) or "none above noise"
+            for of_label in best.values()
+        ],
+    }
+    return lay_out(console, columns, long=list(columns)[1], title=f"{found.unit}s by label")
 
 
 def _size_table(found: Audit, curve: SizeCurve, console: Console) -> RenderableType:

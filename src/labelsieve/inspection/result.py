@@ -19,7 +19,7 @@ from labelsieve.inspection import wording
 from labelsieve.inspection.controlled import ControlledSelection
 from labelsieve.inspection.explanations import ExplainedIssues
 from labelsieve.inspection.label_issues import LabelIssues
-from labelsieve.inspection.ranking import Ranking
+from labelsieve.inspection.ranking import CRITERION, Ranking
 from labelsieve.inspection.stability import (
     SIGNIFICANT,
     EvidenceTest,
@@ -136,6 +136,20 @@ class Audit:
         """Return the expected average precision for a number of columns, interpolated from the size curve."""
         assert self.size_curve is not None
         return float(np.interp(np.log(n_columns), np.log(self.size_curve.sizes), self.size_curve.mean))
+
+    def best_columns(self, n_columns: int) -> dict[str, list[tuple[str, float]]]:
+        """Return the columns with the largest squared z values of each label, if these are above noise."""
+        assert self.ranking is not None
+        z2 = np.abs(self.ranking.column_z2)
+        found = {}
+        for label, of_label in zip(self.dataset.label_names, z2.T, strict=True):
+            best = np.argsort(-np.round(of_label, 9), kind="stable")[:n_columns]
+            found[label] = [
+                (self.ranked_columns[column].name, float(of_label[column]))
+                for column in best
+                if of_label[column] > CRITERION.threshold
+            ]
+        return found
 
     @cached_property
     def substitutes(self) -> tuple[tuple[tuple[int, float], ...], ...]:
@@ -276,7 +290,9 @@ class Audit:
 
     # Output
 
-    def to_dict(self, *, kept_only: bool = False, n_issues: int | None = None) -> dict[str, Any]:
+    def to_dict(
+        self, *, kept_only: bool = False, n_issues: int | None = None, by_label: bool = False
+    ) -> dict[str, Any]:
         """Return the result as a dictionary of JSON-compatible values.
 
         Parameters
@@ -285,6 +301,8 @@ class Audit:
             If True, include only the columns to keep.
         n_issues : int or None, default=None
             Maximum number of label issues to include.
+        by_label : bool, default=False
+            If True, include the columns with evidence for each label.
         """
         dataset, ranking = self.dataset, self.ranking
         found: dict[str, Any] = {
@@ -306,6 +324,11 @@ class Audit:
                 "n_iter": ranking.n_iter,
                 "n_kept": ranking.n_kept,
                 "columns": _records(self.columns.head(ranking.n_kept) if kept_only else self.columns),
+            }
+        if by_label:
+            found["columns_by_label"] = {
+                label: [{"column": name, "z2": z2} for name, z2 in of_label]
+                for label, of_label in self.best_columns(self.dataset.n_columns).items()
             }
         if self.evidence_test is not None:
             found["evidence_test"] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -64,6 +64,8 @@ class EvidenceSelector(BlockSelector):
     n_features_to_select : int, float, "auto" or None, default=None
         Number of features to keep: an integer, a fraction in (0, 1], or None for half of them. "auto"
         chooses the number by inner cross-validation. The ranking depends on the number.
+    keep : sequence of int or str, default=()
+        Features that are always selected, by index or by name. They rank first.
     redundancy : float or "auto", default="auto"
         ``epsilon``, the weight of the evidence of a feature alone. With inf, only this evidence counts,
         which is the most stable. With 1, it counts as much as the unexplained evidence. With 0, only
@@ -103,6 +105,8 @@ class EvidenceSelector(BlockSelector):
     evidence_ : ndarray of shape (n_features,)
         ``E_j``, plus a millionth of ``sum_l z2_jl`` to order the features without evidence above the
         threshold.
+    label_evidence_ : ndarray of shape (n_labels, n_features)
+        ``max(z2_jl - t, 0)``, the part of the evidence of each feature that is about one label.
     criterion_ : ndarray of shape (n_features,)
         ``E_j(S) + epsilon E_j`` when the feature was selected, or at the end of the search for the
         others. Equals `evidence_` if epsilon is inf.
@@ -178,6 +182,7 @@ class EvidenceSelector(BlockSelector):
             *BlockSelector._parameter_constraints["n_features_to_select"],
             StrOptions({"auto"}),
         ],
+        "keep": ["array-like"],
         "redundancy": [StrOptions({"auto"}), Interval(Real, 0, None, closed="both")],
         "threshold": [Interval(Real, 0, None, closed="left")],
         "ridge": [Interval(Real, 0, None, closed="left")],
@@ -189,6 +194,7 @@ class EvidenceSelector(BlockSelector):
     ranking_depends_on_size: ClassVar[bool] = True
     takes_unknown_labels: ClassVar[bool] = True
 
+    keep: Sequence[int | str] = ()
     redundancy: float | str = "auto"
     threshold: float = 4.0
     ridge: float = 1.0
@@ -207,36 +213,60 @@ class EvidenceSelector(BlockSelector):
         """Rank the features. ``folds`` is the inner fold of every row, drawn at random if None."""
         n_samples, n_features = problem.shape
         n_selected = None if self.n_features_to_select == "auto" else self._n_selected(n_features)
+        kept = self._kept(n_features, n_selected)
         redundancy = None if isinstance(self.redundancy, str) else self.redundancy
         plan = plan_fit(
             problem.shape,
             n_selected=n_selected,
             redundancy=redundancy,
             n_folds=self.n_folds,
-            max_steps=self.max_steps,
+            max_steps=max(self.max_steps, len(kept)),
+            n_kept=len(kept),
         )
         if folds is None or not plan.n_folds:
             folds = _draw_folds(n_samples, plan.n_folds, as_generator(self.random_state))
         rows, whole = _open_rows(problem, plan, folds, budget)
-        criterion = Criterion(self.threshold, self.ridge)
+        criterion = Criterion(self.threshold, self.ridge, kept)
         if not plan.n_folds:
-            choice = Choice(1.0 if redundancy is None else redundancy, n_selected or max(1, n_features // 2))
+            n_chosen = n_selected or max(1, n_features // 2, len(kept))
+            choice = Choice(1.0 if redundancy is None else redundancy, n_chosen)
         elif n_selected is None:
             choice = best_pair(held_out_precision(rows, plan, criterion), plan.redundancies, plan.sizes)
         else:
             precision = held_out_precision(rows, plan, criterion)
             choice = most_stable(precision, plan.redundancies, n_selected, self.tolerance)
-        n_steps = min(choice.n_selected, self.max_steps)
+        n_steps = min(choice.n_selected, max(self.max_steps, len(kept)))
         order, reached = rank_features(whole, choice.redundancy, criterion, n_steps, log_steps=True)
         scores = np.empty(n_features, dtype=problem.dtype)
         scores[order] = np.arange(n_features, 0, -1) / n_features
         extra = {
             "evidence": criterion.alone(whole.products, n_samples),
+            "label_evidence": _label_evidence(whole, problem.n_labels, rows.kept_labels, self.threshold),
             "criterion": reached,
             "redundancy": float(choice.redundancy),
             **choice.attributes,
         }
         return SolverResult(scores=scores, n_selected=choice.n_selected, extra=extra)
+
+    def _kept(self, n_features: int, n_selected: int | None) -> tuple[int, ...]:
+        """Return the indices of the features in `keep`."""
+        names = list(getattr(self, "feature_names_in_", ()))
+        found = []
+        for feature in self.keep:
+            if isinstance(feature, str) and feature in names:
+                found.append(names.index(feature))
+            elif isinstance(feature, Integral) and 0 <= feature < n_features:
+                found.append(int(feature))
+            else:
+                raise ValueError(
+                    f"keep must contain names of features or integers from 0 to {n_features - 1}, got {feature!r}."
+                )
+        if n_selected is not None and len(set(found)) > n_selected:
+            raise ValueError(
+                f"n_features_to_select must be at least the number of features in keep ({len(set(found))}), got "
+                f"{n_selected}."
+            )
+        return tuple(dict.fromkeys(found))
 
     def _store(self, result: SolverResult, n_selected: int) -> Self:
         for name in _OPTIONAL_ATTRIBUTES:
@@ -286,14 +316,16 @@ def evaluate_sizes(
     columns = None if column_of is None else ColumnIndex(column_of)
     problem = in_memory(X, Y)
     n_columns = problem.n_features if columns is None else columns.n_columns
+    kept = selector._kept(problem.n_features, None)
     plan = plan_fit(
         problem.shape,
         n_selected=None,
         redundancy=None if isinstance(selector.redundancy, str) else selector.redundancy,
         n_folds=n_folds or selector.n_folds,
-        max_steps=selector.max_steps,
+        max_steps=max(selector.max_steps, len(kept)),
         n_columns=n_columns,
         sizes=sizes,
+        n_kept=len(set(kept if column_of is None else np.asarray(column_of)[list(kept)].tolist())),
         **({} if n_folds is None else {"min_folds": 2}),
     )
     folds = _draw_folds(problem.shape[0], plan.n_folds, as_generator(selector.random_state))
@@ -302,7 +334,7 @@ def evaluate_sizes(
     precision = held_out_precision(
         rows,
         plan,
-        Criterion(selector.threshold, selector.ridge),
+        Criterion(selector.threshold, selector.ridge, kept),
         columns=columns,
         orders=[shuffler.permutation(n_columns) for _ in range(n_random)],
         on_fold=on_fold,
@@ -315,6 +347,14 @@ def evaluate_sizes(
         precision.means[:, len(plan.redundancies) :].mean(axis=0),
         _baseline(Y, folds, plan.n_folds),
     )
+
+
+def _label_evidence(whole: Problem, n_labels: int, kept_labels: np.ndarray, threshold: float) -> np.ndarray:
+    """Return the evidence of each feature for each label, 0 for labels that do not vary or were dropped."""
+    evidence = np.zeros((n_labels, len(whole.products)))
+    for place, label in enumerate(kept_labels[whole.labels.varying]):
+        evidence[label] = np.maximum(whole.products[:, place] ** 2 / whole.n_samples - threshold, 0)
+    return evidence
 
 
 def _baseline(Y: Matrix, folds: np.ndarray, n_folds: int) -> float:

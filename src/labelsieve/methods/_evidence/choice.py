@@ -162,12 +162,13 @@ def plan_fit(
     n_columns: int | None = None,
     sizes: np.ndarray | None = None,
     min_folds: int = _SIZE_FOLDS,
+    n_kept: int = 0,
 ) -> Plan:
     """Plan the searches of a fit to features of a given shape.
 
     ``n_selected`` and ``redundancy`` are chosen by cross-validation if they are None. If ``n_columns``
-    is given, sizes count columns. ``sizes`` replaces the default grid, and ``min_folds`` is the minimum
-    number of folds for choosing the number of features.
+    is given, sizes count columns. ``sizes`` replaces the default grid, ``min_folds`` is the minimum
+    number of folds for choosing the number of features, and ``n_kept`` is the smallest number to try.
     """
     n_samples, n_features = shape
     n_units = n_features if n_columns is None else n_columns
@@ -175,6 +176,8 @@ def plan_fit(
     redundancies = REDUNDANCIES if redundancy is None else (redundancy,)
     if n_selected is None:
         sizes = size_grid(n_units, max_steps, is_wide=is_wide) if sizes is None else sizes
+        if n_kept:
+            sizes = np.union1d(sizes[sizes >= n_kept], [n_kept])
         n_folds = min(max(n_folds, min_folds), n_samples // 2)
         has_choice = True
     else:

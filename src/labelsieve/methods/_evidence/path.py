@@ -22,10 +22,11 @@ _BITS = 33
 
 @dataclass(frozen=True)
 class Criterion:
-    """Settings of the evidence: the noise ``threshold`` and the ``ridge`` of the greedy search."""
+    """Settings of the search: noise ``threshold``, ``ridge``, and features to select first (``kept``)."""
 
     threshold: float
     ridge: float
+    kept: tuple[int, ...] = ()
 
     def alone(self, products: np.ndarray, n_samples: int) -> np.ndarray:
         """Compute the evidence of every feature alone.
@@ -47,11 +48,13 @@ def rank_features(
     criteria after the last step. The criterion of a selected feature is its value at selection.
     """
     alone = criterion.alone(problem.products, problem.n_samples)
+    is_kept = np.isin(np.arange(len(alone)), criterion.kept)
+    by_evidence = np.lexsort((-_rounded(alone), ~is_kept))
     if np.isinf(redundancy):
-        return np.argsort(-_rounded(alone), kind="stable"), alone
+        return by_evidence, alone
     path = GreedyPath(problem, redundancy * alone, criterion, n_steps)
     for step in range(1, n_steps + 1):
-        best = path.best()
+        best = int(by_evidence[step - 1]) if step <= len(criterion.kept) else path.best()
         if log_steps:
             logger.info(
                 "feature %d of %d: column %d, criterion %.6g", step, n_steps, best, path.reached[best]

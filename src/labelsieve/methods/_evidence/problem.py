@@ -214,6 +214,8 @@ class Rows:
         self._largest, self._counts, self._n_known = self.rows.fold(
             passes.first_pass, ["X", "Y", "fold"], self.n_folds, combine=passes.merge_first_pass
         )
+        #: Labels that were not dropped.
+        self.kept_labels = np.arange(self._counts.shape[1])
         factor = range_factors(self._largest.max(axis=0))
         if (factor != 1).any():
             self.rows.derive(scale_columns, ["X"], factor, gives="X")
@@ -231,6 +233,7 @@ class Rows:
     def keep_labels(self, labels: np.ndarray) -> None:
         """Drop all other labels permanently."""
         if len(labels) < self._counts.shape[1]:
+            self.kept_labels = labels
             self.rows.derive(passes.keep_labels, ["Y"], labels, gives="Y")
             self._counts, self._n_known = self._counts[:, labels], self._n_known[:, labels]
 
