@@ -67,7 +67,9 @@ Kernel = Annotated[
 UseLabels = Annotated[
     bool,
     typer.Option(
-        "--use-labels/--no-labels", rich_help_panel="Prediction options", help="Use the other labels of a row."
+        "--use-labels/--no-labels",
+        rich_help_panel="Prediction options",
+        help="Use the other labels of a row.",
     ),
 ]
 Checked = Annotated[Path | None, option("FILE", "Review file with your verdicts.")]

@@ -147,8 +147,9 @@ class ExplainedSupport(LabelSupport):
         scaling = Scaling.learn(R, "standard", centre=True)
         assert scaling.offset is not None  # learned with centre=True
         Z = (R - scaling.offset) * scaling.factor
-        penalty = self.label_penalty_ * np.eye(len(self._related))
-        return scaling, np.linalg.inv(Z.T @ Z / len(Z) + penalty)
+        products = Z.T @ Z / len(Z)
+        products[np.diag_indices_from(products)] += self.label_penalty_
+        return scaling, np.linalg.inv(products)
 
     @cached_property
     def _residuals(self) -> np.ndarray:

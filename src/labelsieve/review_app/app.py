@@ -123,8 +123,9 @@ def build_app(session: ReviewSession, token: str) -> Starlette:
             Route("/", page),
             Route("/version", version),
             Route("/image/{row:int}/{column:int}", image),
-            *(Route(f"/{action.__name__}", _action(session, action), methods=["POST"]) for action in actions),
-        ]
+            *(Route(f"/{action.__name__}", _action(action), methods=["POST"]) for action in actions),
+        ],
+        exception_handlers={Exception: lambda request, error: _error(500, f"Unexpected error: {error!r}")},
     )
     app.add_middleware(_Guard, token=token)
     return app
@@ -181,7 +182,7 @@ def _problem(headers: Headers) -> str | None:
     return None
 
 
-def _action(session: ReviewSession, action: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+def _action(action: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     """Return an endpoint that calls an action with the JSON body in a thread, and answers with JSON."""
 
     async def endpoint(request: HttpRequest) -> Response:

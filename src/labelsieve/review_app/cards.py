@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve._numerics.candidates import fill_unknown, known_entries
-from labelsieve._numerics.sparse import dense, entries, is_sparse
+from labelsieve._numerics.sparse import by_columns, dense, entries, is_sparse
 from labelsieve._text import printable
 from labelsieve.inspection.explanations import ExplainedSupport
 from labelsieve.io import Dataset
@@ -45,11 +45,10 @@ class Cards:
     def __init__(self, dataset: Dataset, model: ExplainedSupport, folder: Path | None) -> None:
         self._dataset, self._model = dataset, model
         self._folder = None if folder is None else folder.resolve()
-        Y = dataset.candidates
-        self._has = fill_unknown(Y).tocsc() if is_sparse(Y) else fill_unknown(Y)
-        known = known_entries(Y)
-        self._known = None if known is None else known.tocsc() if is_sparse(known) else known
-        self._X = dataset.X.tocsc() if is_sparse(dataset.X) else dataset.X
+        known = known_entries(dataset.candidates)
+        self._has = by_columns(fill_unknown(dataset.candidates))
+        self._known = None if known is None else by_columns(known)
+        self._X = by_columns(dataset.X)
         self._role = {position: column.role for position, column in enumerate(dataset.columns)}
 
     def card(self, row: int, label: int, verdict: str) -> dict[str, Any]:
@@ -60,6 +59,7 @@ class Cards:
             "key": f"{row}-{label}",
             "kind": "wrong" if has[label] else "missing",
             "row": self.row_name(row),
+            "named": not isinstance(self._dataset.row_ids, range),
             "label": printable(names[label]),
             "verdict": verdict,
             "others": [printable(names[other]) for other in np.flatnonzero(has) if other != label],
@@ -80,10 +80,11 @@ class Cards:
         for position in self._order_of_columns(row, label):
             column = self._dataset.columns[position]
             cell = self._cell(row, position)
-            if cell is None:
+            is_image = self.image(row, position) is not None
+            if cell is None or (column.name == self._dataset.id_column and not is_image):
                 continue
             name = printable(column.name)
-            if self.image(row, position) is not None:
+            if is_image:
                 images.append({"name": name, "column": position})
             elif len(cell) >= _LONG_TEXT or "\n" in cell:
                 texts.append({"name": name, "text": "\n".join(map(printable, cell.split("\n")))})
@@ -105,11 +106,7 @@ class Cards:
             values = np.abs(dense(dataset.X[[row]]).ravel())
             present = np.flatnonzero(values)
             return present[np.argsort(-values[present], kind="stable")].tolist()
-        shown = [
-            position
-            for position, role in self._role.items()
-            if role != "label" and dataset.columns[position].name != dataset.id_column
-        ]
+        shown = [position for position, role in self._role.items() if role != "label"]
         if len(shown) <= _MOST_FACTS:
             return shown
         importance = np.zeros(len(dataset.columns))
@@ -215,14 +212,17 @@ class Cards:
                 return None
             prefix = f"{column.name}: "
             chosen = present[:_N_WORDS]
-            words = [printable(self._dataset.feature_names[features[at]].removeprefix(prefix)) for at in chosen]
+            words = [
+                printable(self._dataset.feature_names[features[at]].removeprefix(prefix)) for at in chosen
+            ]
             group = "this word" if len(words) == 1 else "one of these words"
-            return f"{name} contains {', '.join(words)}", words, group, (values[:, chosen] > 0).any(axis=1)
+            rows = np.any(values[:, chosen] > 0, axis=1)
+            return f"{name} contains {', '.join(words)}", words, group, rows
         shown = self._cell(row, position)
         text = f"{name} is missing" if shown is None else f"{name} = {printable(shown)}"
         is_number = role in ("number", "date") and len(np.unique(values[:, effects.argmax()])) > _MOST_FACTS
         if not is_number:
-            return text, [], "this value", (values == values[row]).all(axis=1)
+            return text, [], "this value", np.all(values == values[row], axis=1)
         distance = np.abs(values[:, effects.argmax()] - values[row, effects.argmax()])
         n_similar = max(1, round(_SIMILAR * len(distance)))
         return text, [], "similar values", distance <= np.partition(distance, n_similar)[n_similar]

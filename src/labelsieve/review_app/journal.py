@@ -35,7 +35,7 @@ class Journal:
 
     def __init__(self, path: Path, dataset: Dataset) -> None:
         check_names(dataset)
-        self.path, self._dataset = path, dataset
+        self.path, self._dataset, self._size = path, dataset, 0
         self._checksum = data_checksum(dataset)
         is_new = not path.exists()
         try:

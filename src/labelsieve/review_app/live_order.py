@@ -37,6 +37,7 @@ class LiveOrder:
         self._cells = self.rows * self._width + self.labels
         self._is_unpredicted = ~model.is_predicted_[self.labels]
         self._varies = model._varies[self.labels]
+        self._is_flagged = issues.is_flagged[order]
         self._rank = np.empty(len(order))
         self._rank[order] = np.arange(len(order))
         self._columns: _Columns | None = None
@@ -86,6 +87,10 @@ class LiveOrder:
     def n_open(self, label: int | None = None) -> int:
         """Return the number of open labels."""
         return int(np.count_nonzero(self.is_open if label is None else self.is_open & (self.labels == label)))
+
+    def n_flagged(self) -> int:
+        """Return the number of open labels that were more likely errors than not before the review."""
+        return int(np.count_nonzero(self.is_open & self._is_flagged))
 
 
 class _Columns(Candidates):

@@ -252,6 +252,4 @@ def require_packages() -> None:
     """Raise if the ``review`` extra is not installed."""
     for package in ("starlette", "uvicorn"):
         if find_spec(package) is None:
-            raise ImportError(
-                f"The review app needs {package}. Install it: pip install 'labelsieve[review]'"
-            )
+            raise ImportError(f"The review app needs {package}. Install it: pip install 'labelsieve[review]'")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import RLock
@@ -18,7 +19,13 @@ from labelsieve.inspection._reviews import OPEN, RIGHT, UNSURE, WRONG, Draw, Rev
 from labelsieve.inspection.cleaning import CleanedCopy, write_cleaned
 from labelsieve.inspection.explanations import ExplainedSupport
 from labelsieve.inspection.guarantees import Correction
-from labelsieve.inspection.label_issues import MIN_REVIEWED, VERDICTS, draw_candidates, rank_labels
+from labelsieve.inspection.label_issues import (
+    MIN_REVIEWED,
+    VERDICTS,
+    LabelIssues,
+    draw_candidates,
+    rank_labels,
+)
 from labelsieve.io import Dataset, DatasetError
 from labelsieve.review_app.cards import Cards
 from labelsieve.review_app.journal import Journal
@@ -59,6 +66,15 @@ class Request:
     skipped: tuple[str, ...] = ()
     card: str | None = None
     grid: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class _Promises:
+    """Result of the complete draws with some verdicts."""
+
+    answers: bytes
+    issues: LabelIssues
+    correction: Correction | None
 
 
 class ReviewSession:
@@ -143,7 +159,8 @@ class ReviewSession:
         self._shown: list[int] = []  # rows of the last cards with a verdict
         self.version = 0
         self.written: CleanedCopy | None = None
-        self._correction: tuple[bytes, Correction | None, list[str]] | None = None
+        self._promised: _Promises | None = None
+        self._removable: tuple[int, Correction | None] = (-1, None)  # of a version
         self._cards.card(*self._parse(self._key(0)), "")  # computes the weights
         self._refresh()
 
@@ -246,12 +263,18 @@ class ReviewSession:
                 "queue": queue,
                 "label": label,
                 "queues": [
-                    {"id": name, "name": title, "left": self._n_left(name, label), "about": self._about(name)}
+                    {
+                        "id": name,
+                        "name": title,
+                        "left": self._n_left(name, label),
+                        "flagged": self._orders[name].n_flagged() if name in self._orders else None,
+                        "about": self._about(name),
+                    }
                     for name, title in QUEUES.items()
                 ],
                 "draw": self._progress(),
                 "counts": self._counts(),
-                "answers": [text for text in (*self._answers(), self._removal_answer()) if text],
+                "answers": self._answers(),
                 "last": self._last(),
                 "finish": self._finish(),
                 "card": None,
@@ -371,11 +394,7 @@ class ReviewSession:
 
     def _card(self, key: str) -> dict[str, Any]:
         row, label = self._parse(key)
-        cell = row * self._width + label
-        found = self._cards.card(row, label, VERDICTS[self._answer(cell)])
-        place = self._place.get(cell)
-        is_drawn = place is not None and self._review.numbers[place] > 0
-        return {**found, "drawn": is_drawn}
+        return self._cards.card(row, label, VERDICTS[self._answer(row * self._width + label)])
 
     def _save(self, answers: Sequence[tuple[int, int]]) -> None:
         """Write verdicts to the file, then change the state."""
@@ -520,46 +539,42 @@ class ReviewSession:
 
     # Answers
 
+    def _promises(self) -> _Promises:
+        """Return what the complete draws promise; computed again only if a verdict of a draw changed."""
+        drawn = np.flatnonzero(self._review.numbers > 0)
+        answers = self._review.answers[drawn].tobytes()
+        if self._promised is None or self._promised.answers != answers:
+            # Verdicts outside draws only take labels off the list, which `_removals` does.
+            issues = replace(self._issues, review=self._review.take(drawn))
+            correction = None
+            if issues.complete_draw() is not None:
+                with suppress(ValueError):  # too few labels, which the interval says
+                    correction = issues.removable(ALPHA)
+            self._promised = _Promises(answers, issues, correction)
+        return self._promised
+
     def _removals(self) -> Correction | None:
         """Return the labels that could be removed without a verdict; None without a complete draw."""
-        self._answers()
-        assert self._correction is not None
-        found = self._correction[1]
-        if found is None:
-            return None
+        found = self._promises().correction
+        if found is None or self._removable[0] == self.version:
+            return self._removable[1] if found is not None else None
         decided = self._cells(self._review)[self._review.answers != OPEN]
         kept = np.flatnonzero(~np.isin(found.rows * self._width + found.labels, decided))
-        return replace(found, rows=found.rows[kept], labels=found.labels[kept])
+        self._removable = self.version, replace(found, rows=found.rows[kept], labels=found.labels[kept])
+        return self._removable[1]
 
     def _answers(self) -> list[str]:
-        """Return what the complete draws say, as sentences; empty until the first one is complete.
-
-        They are computed again only if a verdict of a draw changed.
-        """
-        drawn = self._review.numbers > 0
-        state = self._review.answers[drawn].tobytes()
-        if self._correction is None or self._correction[0] != state:
-            issues = replace(self._issues, review=self._review)
-            correction, sentences = None, []
-            if issues.complete_draw() is not None:
-                sentences.append(wording.describe_guarantees(issues))
-                try:
-                    # Verdicts outside draws are taken off later, so that they do not need a new computation.
-                    only_drawn = self._review.take(np.flatnonzero(drawn))
-                    correction = replace(self._issues, review=only_drawn).removable(ALPHA)
-                except ValueError:  # too few labels, which the first sentence says
-                    correction = None
-            self._correction = state, correction, sentences
-        return self._correction[2]
-
-    def _removal_answer(self) -> str:
-        """Return how many labels could be removed without a verdict, as a sentence; "" before a complete draw."""
-        found = self._removals()
-        if found is None:
-            return ""
-        if not len(found):
-            return f"No label can be removed without a verdict at {ALPHA:.0%} ({found.n_reviewed} random reviews)."
-        return wording.describe_correction(replace(self._issues, review=self._review), found)
+        """Return what the complete draws say about all labels, and how many could be removed, as sentences."""
+        issues, removals = self._promises().issues, self._removals()
+        if issues.complete_draw() is None:
+            return []
+        sentences = [wording.describe_guarantees(issues)]
+        if removals is not None and len(removals):
+            sentences.append(wording.describe_correction(issues, removals))
+        elif removals is not None:
+            bound = f"{ALPHA:.0%} ({removals.n_reviewed} random reviews)"
+            sentences.append(f"No label can be removed without a verdict at {bound}.")
+        return sentences
 
     def _finish(self) -> dict[str, Any]:
         """Return what the summary needs to write the cleaned copy."""

@@ -51,10 +51,12 @@ const draw = ({ focus = false, key: focused = null } = {}) => {
     : page.finish || !state.card ? finishView(state, { withRemovals: page.withRemovals, choose, write, copy, go, preview, drawNext })
       : cardView(state, state.card, { isOpen: isOpen(), toggle, judge, bottom: bottom() });
   byId("stage").replaceChildren(...[shown].flat(Infinity).filter(Boolean));
-  byId("aside").replaceChildren(...sideView(state, saved, { preview, drawNext, finish }).flat(Infinity).filter(Boolean));
+  byId("aside").replaceChildren(...sideView(state, saved, !state.grid && (page.finish || !state.card), { preview, drawNext, finish, go }).flat(Infinity).filter(Boolean));
   byId("nav").replaceChildren(...state.queues.map((queue, place) => html("button", {
     type: "button", "aria-current": queue.id === state.queue ? "true" : null, title: queue.about, "aria-keyshortcuts": place + 1, onclick: () => go(queue.id),
-  }, queue.name, html("i", null, queue.left ? `${queue.left.toLocaleString("en")} left` : "done"))));
+  }, queue.name, html("i", null, leftIn(queue)))));
+  const current = byId("nav").querySelector("[aria-current]");
+  byId("nav").scrollLeft = Math.max(0, current.offsetLeft - byId("nav").offsetLeft - 40);
   byId("one").hidden = state.queue !== "label";
   byId("cards").setAttribute("aria-pressed", String(!state.grid));
   byId("grid").setAttribute("aria-pressed", String(Boolean(state.grid)));
@@ -116,7 +118,7 @@ const go = async (queue, label = page.label) => {
   if (state.grid) page.grid = state.grid.map((card) => card.key);
   draw({ focus: true });
   const shown = state.queues.find((entry) => entry.id === queue);
-  say(`${shown.name}: ${shown.left} left. ${shown.about}`);
+  say(`${shown.name}: ${leftIn(shown)}. ${shown.about}`);
 };
 const setGrid = async (isGrid) => {
   page.grid = isGrid ? [] : null;

@@ -3,6 +3,7 @@ const words = { right: "Right", wrong: "Wrong", unsure: "Unsure", "": "No verdic
 const missingWords = { right: "Missing", wrong: "Not missing", unsure: "Unsure", "": "No verdict" };
 const wordOf = (card, verdict) => (card.kind === "missing" ? missingWords : words)[verdict];
 const counted = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
+const leftIn = ({ left, flagged }) => (!left ? "done" : flagged === null ? `${left.toLocaleString("en")} left` : `${flagged.toLocaleString("en")} flagged`);
 const key = (text) => html("kbd", null, text);
 const code = (text) => html("code", null, text);
 const button = (text, onclick, attributes, ...children) => html("button", { type: "button", class: "btn", onclick, ...attributes }, text, ...children);
@@ -25,7 +26,7 @@ const marked = (text, column, reasons) => {
 const picture = (card, image, alt) => html("img", {
   src: `image/${card.key.split("-")[0]}/${image.column}`,
   alt,
-  // Tiny images are enlarged without blurring them.
+  // Tiny images are enlarged.
   onload: (event) => event.target.classList.toggle("tiny", event.target.naturalWidth < 100),
 });
 const factList = (facts) => html("dl", { class: "facts" }, facts.map(([name, value]) => html("div", null, html("dt", null, named(name)), html("dd", null, named(value)))));
@@ -42,15 +43,17 @@ const reasonBox = (card, isOpen, isDraw, toggle) => {
 };
 
 const question = (card) => {
-  const row = ["“", named(card.row), "”"], label = html("em", null, named(card.label));
+  const row = card.named ? ["“", named(card.row), "”"] : card.row, label = html("em", null, named(card.label));
   return html("h2", { id: "question", tabindex: "-1" }, card.kind === "missing" ? ["Does ", row, " lack the label ", label, "?"] : ["Is ", label, " right for ", row, "?"]);
 };
 
+const barOf = (draw) => html("i", { css: { width: `${(100 * draw.done) / draw.size}%` } });
 const cardView = (state, card, { isOpen, toggle, judge, bottom }) => {
   const verdict = (name, shortcuts, ...keys) => html("button", {
     type: "button", class: `v ${name}`, "data-verdict": name, "aria-keyshortcuts": shortcuts, "aria-pressed": card.verdict ? String(card.verdict === name) : null, onclick: () => judge(name),
   }, icon(name), wordOf(card, name), html("small", null, keys.map(key)));
   return [
+    state.queue === "draw" && !state.draw.complete && html("div", { class: "phone small", "aria-hidden": "true" }, `${state.draw.done} of ${state.draw.size} reviewed`, html("div", { class: "prog" }, barOf(state.draw))),
     html("article", { "aria-labelledby": "question" },
       question(card),
       card.verdict && html("p", { class: "given" }, `Your verdict: ${wordOf(card, card.verdict)}. Another one replaces it.`),
@@ -91,8 +94,7 @@ const gridView = (state, label, { mark, rest, undo, next }) => {
   ];
 };
 
-const progressBar = (draw) => html("div", { class: "prog", role: "progressbar", "aria-label": "Random draw", "aria-valuemin": 0, "aria-valuemax": draw.size, "aria-valuenow": draw.done },
-  html("i", { css: { width: `${(100 * draw.done) / draw.size}%` } }));
+const progressBar = (draw) => html("div", { class: "prog", role: "progressbar", "aria-label": "Random draw", "aria-valuemin": 0, "aria-valuemax": draw.size, "aria-valuenow": draw.done }, barOf(draw));
 
 const answerBox = (state, { preview, drawNext }) => [
   state.answers.map((text) => html("p", { class: "say" }, text)),
@@ -102,9 +104,16 @@ const answerBox = (state, { preview, drawNext }) => [
   state.draw.can_draw && html("p", { class: "small" }, "From the least supported fifth, where removals are likelier. A second attempt adds its own 10% of mistakes."),
 ];
 
-const sideView = (state, saved, actions) => {
+const sideView = (state, saved, isSummary, actions) => {
   const { draw, counts } = state, all = counts.right + counts.wrong + counts.unsure;
   const line = (kind, text, n) => [html("dt", null, kind && html("i", { class: `sw ${kind}` }), text), html("dd", null, n)];
+  const where = html("div", { class: "save" }, html("span", { "aria-hidden": "true" }, saved ? "✓" : ""), html("span", { title: data.file }, saved ? "Saved to " : "Verdicts are saved to ", code(data.file.split("/").pop())));
+  if (isSummary) return [
+    html("section", null, html("h2", null, "Queues"),
+      html("dl", { class: "tally" }, state.queues.map((queue) => line("", html("button", { type: "button", class: "link", onclick: () => actions.go(queue.id) }, queue.name), leftIn(queue)))),
+      html("p", { class: "small" }, "You can close this page and come back.")),
+    where,
+  ];
   return [
     html("section", null,
       !draw.complete && [html("h2", null, draw.number > 1 ? `Draw ${draw.number}` : "Random draw"),
@@ -115,7 +124,7 @@ const sideView = (state, saved, actions) => {
       html("dl", { class: "tally" }, line("", "Reviewed", all), line("r", "Right", counts.right), line("w", "Wrong", counts.wrong), line("u", "Unsure", counts.unsure),
         counts.missing + counts.not_missing > 0 && line("", "Missing labels found", counts.missing)),
       html("p", null, html("button", { type: "button", class: "link", id: "finish", onclick: actions.finish, "aria-keyshortcuts": "F" }, "Finish and see the summary"))),
-    html("div", { class: "save" }, html("span", { "aria-hidden": "true" }, saved ? "✓" : ""), html("span", null, saved ? "Saved to " : "Verdicts are saved to ", code(data.file))),
+    where,
   ];
 };
 
