@@ -184,6 +184,18 @@ def read_review(path: Path, dataset: Dataset, *, proposed: bool = False) -> Revi
     for a label of a row, the last one counts. If `proposed`, proposals without a verdict count as verdicts outside
     draws. Invalid lines raise `DatasetError`.
     """
+    lines, is_proposed = read_lines(path, dataset, proposed=proposed)
+    cells = lines.rows * len(dataset.label_names) + lines.labels
+    _, first = np.unique(cells, return_index=True)
+    _, last = np.unique(cells[::-1], return_index=True)
+    # In the order of the first lines, which is that of the draw.
+    latest = (len(cells) - 1 - last)[np.argsort(first)]
+    review = lines.take(latest)
+    return review.correct(is_proposed[latest] & (review.answers == OPEN))
+
+
+def read_lines(path: Path, dataset: Dataset, *, proposed: bool = False) -> tuple[Review, np.ndarray]:
+    """Return all lines of a review file, and a mask of the proposals if they are asked for."""
     source, n_rows = Source(path), dataset.X.shape[0]
     table = _read(source)
     id_heading = f"{_ID_PREFIX}{dataset.id_column}"
@@ -243,23 +255,13 @@ def read_review(path: Path, dataset: Dataset, *, proposed: bool = False) -> Revi
             "that the file was written for",
             line=line,
         )
-    cells = review.rows * len(dataset.label_names) + review.labels
-    _, first = np.unique(cells, return_index=True)
-    _, last = np.unique(cells[::-1], return_index=True)
-    # In the order of the first lines, which is that of the draw.
-    latest = (len(cells) - 1 - last)[np.argsort(first)]
-    review = review.take(latest)
-    return _accept_proposals(source, table.iloc[latest], review) if proposed else review
-
-
-def _accept_proposals(source: Source, table: DataFrame, review: Review) -> Review:
-    """Return the review with verdicts for the proposals that have none."""
+    if not proposed:
+        return review, np.zeros(len(table), dtype=bool)
     if "proposed" not in table:
         raise source.error(
             "has no column 'proposed'; write one with labelsieve issues --checked FILE --remove-at 10%"
         )
-    is_proposed = table["proposed"].str.strip().str.lower().isin(_PROPOSALS.values()).to_numpy()
-    return review.correct(is_proposed & (review.answers == OPEN))
+    return review, table["proposed"].str.strip().str.lower().isin(_PROPOSALS.values()).to_numpy()
 
 
 def _read(source: Source) -> DataFrame:

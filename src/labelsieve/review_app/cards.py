@@ -122,10 +122,10 @@ class Cards:
         raw = dataset.frame[column.name].iat[row]
         if isinstance(raw, (list, tuple, set, frozenset, np.ndarray)):
             return ", ".join(map(str, raw))
-        if column.role in ("number", "constant") or not isinstance(raw, str):
-            shown = dataset.cell(row, position) if column.role == "number" else show_value(raw)
-            return None if shown == "missing" else shown
-        return raw.strip() or None
+        if isinstance(raw, str) and column.role != "number":
+            return raw.strip() or None
+        shown = dataset.cell(row, position) if column.role == "number" else show_value(raw)
+        return None if shown == "missing" else shown
 
     def image(self, row: int, position: int) -> tuple[Path, str] | None:
         """Return the file and type of the image that a cell names; None if it names no image that may be shown.

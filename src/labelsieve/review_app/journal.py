@@ -16,9 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from labelsieve._numerics.sparse import is_sparse
-from labelsieve._text import count
-from labelsieve.inspection._reviews import Review
-from labelsieve.inspection.review import DATA_PREFIX, check_names, journal_to_csv, read_review
+from labelsieve.inspection._reviews import OPEN, Review
+from labelsieve.inspection.review import (
+    DATA_PREFIX,
+    check_names,
+    journal_to_csv,
+    read_lines,
+    read_review,
+)
 from labelsieve.io import Dataset, DatasetError
 
 
@@ -31,6 +36,8 @@ class Journal:
         The file.
     review : Review or None
         Content of the file when it was opened; None if it was new.
+    changes : list of (row, label, verdict before)
+        Changes in the file that were not undone, oldest first.
     """
 
     def __init__(self, path: Path, dataset: Dataset) -> None:
@@ -47,6 +54,7 @@ class Journal:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.review = self._resume()
+            self.changes = [] if self.review is None else self._changes()
         except BlockingIOError:
             os.close(self._file)
             raise DatasetError(
@@ -109,6 +117,22 @@ class Journal:
             os.ftruncate(self._file, self._size)
         return read_review(self.path, self._dataset) if self._size > len(header) else None
 
+    def _changes(self) -> list[tuple[int, int, int]]:
+        """Follow the lines of the file. A line with the verdict before the last change undoes it."""
+        lines, _ = read_lines(self.path, self._dataset)
+        current: dict[tuple[int, int], int] = {}
+        found: list[tuple[int, int, int]] = []
+        for row, label, answer in zip(
+            lines.rows.tolist(), lines.labels.tolist(), lines.answers.tolist(), strict=True
+        ):
+            before = current.get((row, label), OPEN)
+            current[row, label] = answer
+            if found and found[-1] == (row, label, answer):
+                found.pop()
+            elif answer != before:
+                found.append((row, label, before))
+        return found
+
     def _check_header(self, found: bytes, header: bytes) -> None:
         if found == header:
             return
@@ -149,11 +173,6 @@ def _n_complete(lines: list[bytes]) -> int:
             first = draws.index((identifier, size))
             return first if first > 1 else 0
     return len(lines)
-
-
-def describe_verdicts(review: Review) -> str:
-    """Return the number of verdicts in words."""
-    return count(int((review.answers >= 0).sum()), "verdict")
 
 
 def _sync_folder(path: Path) -> None:

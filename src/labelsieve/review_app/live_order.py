@@ -38,8 +38,7 @@ class LiveOrder:
         self._is_unpredicted = ~model.is_predicted_[self.labels]
         self._varies = model._varies[self.labels]
         self._is_flagged = issues.is_flagged[order]
-        self._rank = np.empty(len(order))
-        self._rank[order] = np.arange(len(order))
+        self._rank = order.astype(float)  # the issues are in the order of their ranks
         self._columns: _Columns | None = None
         if model._candidates is not None:
             kept = np.flatnonzero(self._varies)

@@ -155,7 +155,9 @@ class ReviewSession:
             self._journal.close()
             raise
         #: Changes by a person, each a list of cells with their verdicts before it. Undo takes back the last one.
-        self._history: list[list[tuple[int, int]]] = []
+        self._history = [
+            [(row * self._width + label, before)] for row, label, before in self._journal.changes
+        ]
         self._shown: list[int] = []  # rows of the last cards with a verdict
         self.version = 0
         self.written: CleanedCopy | None = None
