@@ -23,9 +23,10 @@ from labelsieve.io import read
 _VERDICTS = ("right", "wrong", "unsure")
 
 
-def start(table):
+def start(table, *arguments, quiet=True):
     """Start the command in a process; return it and the address of the page."""
-    command = [sys.executable, "-m", "labelsieve", "review", str(table), "--labels", "tags", "-q"]
+    command = [sys.executable, "-m", "labelsieve", "review", str(table), "--labels", "tags", *arguments]
+    command += ["-q"] if quiet else []
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     address = process.stdout.readline().strip()
     assert address.startswith("http://127.0.0.1:"), process.communicate()[1]

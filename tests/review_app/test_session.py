@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from review_tables import LABELS, judge_truly, make_table, open_session
 
 from conftest import run
 from labelsieve import find_label_issues
@@ -13,7 +14,6 @@ from labelsieve.inspection.cleaning import is_cleaned, provenance_file
 from labelsieve.inspection.review import read_review
 from labelsieve.io import Dataset, DatasetError, read
 from labelsieve.review_app.session import OutOfDateError, Request, ReviewSession
-from review_tables import LABELS, judge_truly, make_table, open_session
 
 DRAW, SUSPICIOUS, MISSING = Request("draw"), Request("suspicious"), Request("missing")
 
@@ -125,7 +125,8 @@ def test_label_effects_of_labels_without_reviews_are_zero(session, table):
     z = X @ np.r_[model.intercept, model.weights] + E @ model.label_effects
     residual = 1 / (1 + np.exp(-z)) - answers
     np.testing.assert_allclose(E.T @ residual + 10 * model.label_effects, 0, atol=1e-8)
-    np.testing.assert_allclose(X.T @ residual + 0.1 * np.r_[model.intercept, np.zeros(6)] + 30 * np.r_[0, model.weights - np.eye(6)[0]], 0, atol=1e-8)  # fmt: skip
+    others = 0.1 * np.r_[model.intercept, np.zeros(6)] + 30 * np.r_[0, model.weights - np.eye(6)[0]]
+    np.testing.assert_allclose(X.T @ residual + others, 0, atol=1e-8)
 
 
 def test_cards_that_follow_each_other_are_not_about_the_same_row(session, table):
@@ -246,7 +247,8 @@ def test_unsure_is_right_at_the_lower_end_and_wrong_at_the_upper(session, verdic
         session.judge([(session.view(DRAW)["card"]["key"], "")], verdict)
     interval = session._promises().issues.error_interval()
     n = interval.n_labels
-    assert (interval.n_low <= low * n / 20 <= interval.n_high) and (interval.n_high >= high * n / 20)
+    assert interval.n_low <= low * n / 20 <= interval.n_high
+    assert interval.n_high >= high * n / 20
     assert (interval.n_low == 0) == (low == 0)
     assert (interval.n_high == n) == (high == 20)
     # For removals, unsure labels are right.

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from labelsieve import __version__
 from labelsieve._pages import content_policy, render
 from labelsieve._text import printable
+from labelsieve.inspection.label_issues import VERDICTS
 from labelsieve.io import DatasetError
 from labelsieve.review_app.session import OutOfDateError, Request, ReviewSession
 
@@ -30,6 +31,7 @@ _STYLES = ("common.css", "review/page.css")
 _SCRIPTS = ("common.js", "review/parts.js", "review/page.js")
 _MOST_BYTES = 100_000
 _MOST_CARDS = 100
+_VERDICTS = tuple(VERDICTS.values())
 _HOSTS = ("127.0.0.1", "localhost")
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -92,8 +94,8 @@ def build_app(session: ReviewSession, token: str) -> Starlette:
             or not all(isinstance(card, list) and list(map(type, card)) == [str, str] for card in cards)
         ):
             raise ValueError("cards must be a list of keys with the verdicts that the page shows")
-        if body.get("verdict") not in ("right", "wrong", "unsure", ""):
-            raise ValueError("verdict must be right, wrong, unsure or empty")
+        if any(word not in _VERDICTS for word in (body.get("verdict"), *(seen for _, seen in cards))):
+            raise ValueError("verdicts must be right, wrong, unsure or empty")
         session.judge([tuple(card) for card in cards], body["verdict"])
         return session.view(_page_of(body))
 
