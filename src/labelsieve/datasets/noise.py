@@ -58,8 +58,8 @@ def add_candidates(
 
         A row with too few irrelevant labels gets all of them.
     rate : float or int, default=0.2
-        Probability in [0, 1] (``"flip"``, ``"instance"``, ``"label"``, ``"missing"``), factor >= 0 (``"relative"``) or number of labels
-        (``"count"``, an integer).
+        Factor >= 0 (``"relative"``), number of labels (``"count"``, an integer), or probability in [0, 1]
+        (all others).
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
         Features. Required for ``model="instance"``, and must be None for the other models.
     random_state : int, numpy Generator, numpy RandomState or None, default=None
