@@ -100,9 +100,9 @@ def test_masked_values_raise(problem):
     X, Y = problem
     masked = np.ma.masked_greater(X, np.quantile(X, 0.9))
     for slug in METHODS:
-        with pytest.raises(ValueError, match="^X must not have masked values"):
+        with pytest.raises(ValueError, match=r"^X must not have masked values"):
             scores(slug, masked, Y)
-    with pytest.raises(ValueError, match="^y must not have masked values"):
+    with pytest.raises(ValueError, match=r"^y must not have masked values"):
         scores("sum-f", X, np.ma.masked_equal(Y, 1))
     with pytest.raises(ValueError, match="masked"):
         find_label_issues(X, np.ma.masked_equal(Y, 1))
