@@ -80,11 +80,12 @@ def columns(n_runs):
     settings += [("Gaussian", "follows other columns"), ("Gaussian", "cleaned by support")]
     lines, largest = [], 0.0
     for features, noise in settings:
-        found = []
+        found, error = [], np.inf
         # Runs are slow, so a line ends when its standard errors are small enough.
         while len(found) < min(200, n_runs) or (len(found) < n_runs and error > ENOUGH):
             found.append(list_columns(features, noise, seed=len(found)))
-            error = max(map(standard_error, np.array(found)[:, :3].T)) if len(found) > 1 else np.inf
+            if len(found) > 1:
+                error = max(map(standard_error, np.array(found)[:, :3].T))
         false, power, products = np.split(np.array(found), [3, 6], axis=1)
         largest = max(largest, error)
         lines.append(
