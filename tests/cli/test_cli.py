@@ -108,7 +108,11 @@ def test_an_interrupt_and_a_disk_error_are_one_line(capsys, monkeypatch, table, 
     fails(capsys, code, "select", table)
 
 
-LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))"
+# Python would write truncated .pyc files, which break later imports.
+LIMITED = (
+    "import resource, sys; sys.dont_write_bytecode = True; "
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))"
+)
 
 
 def test_a_full_disk_leaves_no_partial_file(table):

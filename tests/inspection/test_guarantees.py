@@ -145,7 +145,7 @@ def test_an_exact_boundary_is_not_lost_to_rounding():
     assert estimate == pytest.approx(0.1)
 
 
-def test_nothing_goes_where_all_reviewed_are_right_and_all_where_none_is():
+def test_nothing_is_removed_if_all_reviewed_are_right_and_everything_if_none_is():
     assert not correctable(OPEN, np.full(20, -1.0), np.ones(20, bool), 0.5)[0].any()
     assert correctable(OPEN, REVIEWED, np.zeros(9, bool), 0.1)[0].all()
     assert not correctable(OPEN, REVIEWED, np.zeros(9, bool), 0.09)[0].any()

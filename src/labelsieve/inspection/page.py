@@ -21,7 +21,7 @@ key              content
                  resample, ``s[] = [column, correlation]``, ``h`` distribution, ``x`` empty cells, ``f`` features,
                  ``q`` q-value, ``qb`` whether it is an upper bound
 ``h``            ``d`` whether bins are values, ``t`` their texts or the ends, ``c[]`` counts, ``l[label][]`` counts of
-                 the rows with the label, ``n`` the feature that is counted, if not the column itself
+                 the rows with the label, ``n`` name of the counted feature if it is not the column itself
 ``f[]``          of a column with several features: name, evidence, label it says most about, signed 10 z²
 ``rows``         candidates, least supported first, a list for each: ``i`` row among ``ids``, ``l`` label, ``j`` 1000
                  support, ``p`` 1000 probability (only with reviewed labels), ``w`` triples of column, value among
