@@ -197,7 +197,8 @@ def inspect_dataset(
                         X, Y, n_permutations=n_permutations, random_state=random_state
                     )
                 settings["Permutations"] = str(len(parts["evidence_test"].permuted))
-            if fdr is not None and can_be_tested(dataset.candidates):
+            # An audit has other answers; elsewhere the tests were asked for.
+            if fdr is not None and (command != "audit" or can_be_tested(dataset.candidates)):
                 step("testing the columns")
                 controlled = controlled_selection(
                     dataset.X,
@@ -206,7 +207,9 @@ def inspect_dataset(
                     groups=dataset.column_of,
                     random_state=random_state,
                 )
-                parts["controlled"] = controlled = replace(controlled, is_cleaned=is_cleaned(dataset))
+                names = np.array([dataset.columns[column].name for column in dataset.ranked], dtype=object)
+                controlled = replace(controlled, names=names, is_cleaned=is_cleaned(dataset))
+                parts["controlled"] = controlled
                 if controlled.is_cleaned:
                     warnings.warn(controlled.promise, UserWarning, stacklevel=2)
             samples = subsamples(dataset.X.shape[0], n_resamples, as_generator(random_state))

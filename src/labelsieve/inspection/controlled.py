@@ -35,6 +35,8 @@ _RELATIVE_ROUNDING, _ROUNDING = 1e-10, 1e-11
 _ROUNDED_UP = 1 + 1e-9
 #: Cost of drawing a permutation, in columns.
 _DRAWING = 5
+#: Largest number of products for each of the permutations at which a column stops, at least and at a level of 1.
+_BUDGET, _BUDGET_BY_LEVEL = 200, 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -225,7 +227,7 @@ def controlled_selection(
         keys, group = np.unique(np.asarray(groups), return_inverse=True)
         names = keys.tolist()
     if not can_be_tested(Y):
-        raise ValueError(f"Y must have candidates in at least {_FEWEST_ROWS} rows.")
+        raise ValueError(f"Y must have candidates in at least {_FEWEST_ROWS} rows to test columns, got fewer.")
     test = _Test.of(within_range(X), split_unknown(Y)[0], group)
     if not len(test.labels_scale):
         raise ValueError("Y must have a label that some but not all rows have, got none.")
@@ -321,7 +323,7 @@ class _Test:
         (n_samples, n_features), n_columns = self.X.shape, len(self.observed)
         size = n_samples * n_features * len(self.labels_scale)
         n_needed = next(number for most, number in _EXCEEDANCES if size <= most)
-        max_products = max(200 * n_needed, round(20 * n_needed / level))
+        max_products = round(n_needed * max(_BUDGET, _BUDGET_BY_LEVEL / level))
         n_pairs = np.bincount(self.group) * len(self.labels_scale)
         limit = self.observed * (1 - _RELATIVE_ROUNDING) - _ROUNDING * n_pairs
         state = _Progress(np.ones(n_columns), np.zeros(n_columns, dtype=bool))

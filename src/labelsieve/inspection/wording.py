@@ -242,11 +242,12 @@ def describe_guarantees(issues: LabelIssues, *, is_asked: bool = False) -> str:
     text += f" With the help of the support: {assisted.n_low:,} to {assisted.n_high:,}."
     if is_missing:
         total = issues.total_interval()
-        text += f" Of all {total.n_labels:,} absent labels, "
+        many = f"all {total.n_labels:,} absent labels"
         text += (
-            f"at least {total.n_low:,} are missing. The others were not reviewed."
+            f" At least {total.n_low:,} of {many} are missing; those outside the list were not reviewed."
             if total.n_reviewed == exact.n_reviewed
-            else f"{total.n_low:,} to {total.n_high:,} are missing. Few reviews say little about the upper end."
+            else f" Between {total.n_low:,} and {total.n_high:,} of {many} are missing. The upper end says little, "
+            "because missing labels are rare outside the list."
         )
     n_other = int((of_kind.is_decided & (of_kind.numbers == 0)).sum())
     return text + (
