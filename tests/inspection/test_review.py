@@ -334,6 +334,19 @@ def test_draws_survive_a_file_in_any_order(tmp_path):
         np.testing.assert_array_equal(getattr(found, name)[order], getattr(review, name)[expected])
 
 
+@pytest.mark.parametrize(
+    "draw",
+    [
+        Draw(1, 50),
+        Draw(2, 7, share=0.125),
+        Draw(3, 50, n_suggested=500),
+        Draw(4, 9, n_suggested=88, is_unlisted=True),
+    ],
+)
+def test_an_id_names_its_draw(draw):
+    assert Draw.parse(draw.id, draw.size) == draw
+
+
 def test_a_draw_with_a_deleted_line_is_incomplete(tmp_path):
     lines = review_to_csv(review_of_many(), data_of()).splitlines()
     found = read_review(saved(tmp_path / "review.csv", "\n".join([lines[0], *lines[2:]])), data_of())

@@ -25,6 +25,7 @@ from labelsieve.inspection._reviews import OPEN, RIGHT, WRONG
 from labelsieve.inspection.review import (
     corrected,
     depends_on_columns,
+    is_cleaned,
     provenance_file,
     provenance_text,
     read_proposals,
@@ -88,7 +89,7 @@ def apply_review(
         if dataset.id_column is not None and output.suffix.lower() in (".csv", ".tsv"):
             names = (dataset.id_column, list(map(str, dataset.row_ids)))
         write(cleaned, output, row_names=names)
-    if depends_on_columns(review):
+    if depends_on_columns(review) or is_cleaned(dataset):
         write_text(provenance, provenance_text(Source(output).checksum, len(removed), len(added)))
         console.print(
             f"note: {provenance.name} records that labels were corrected with the help of the columns. Rank and test "
