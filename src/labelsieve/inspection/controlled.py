@@ -227,7 +227,9 @@ def controlled_selection(
         keys, group = np.unique(np.asarray(groups), return_inverse=True)
         names = keys.tolist()
     if not can_be_tested(Y):
-        raise ValueError(f"Y must have candidates in at least {_FEWEST_ROWS} rows to test columns, got fewer.")
+        raise ValueError(
+            f"Y must have candidates in at least {_FEWEST_ROWS} rows to test columns, got fewer."
+        )
     test = _Test.of(within_range(X), split_unknown(Y)[0], group)
     if not len(test.labels_scale):
         raise ValueError("Y must have a label that some but not all rows have, got none.")
