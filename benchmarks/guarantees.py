@@ -1,10 +1,10 @@
-"""Does every promise hold in simulations? Run ``python -m benchmarks.guarantees``.
+"""Measure if the promises hold, and what they cost.
 
-    python -m benchmarks.guarantees                      all sections, 40 minutes on one core
-    python -m benchmarks.guarantees --sections costs     some of: columns reviews additions costs missing
-    python -m benchmarks.guarantees --runs 10            a quick test of the program
+    python -m benchmarks.guarantees > benchmarks/guarantees.md    all sections, 50 minutes on one core
+    python -m benchmarks.guarantees --sections costs              one of the sections
+    python -m benchmarks.guarantees --runs 10                     a quick test of the program
 
-A cell with a star is above its nominal value (for a coverage: below) by more than two standard errors.
+A star marks a value that is worse than promised by more than two standard errors.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics import roc_auc_score
 
+from benchmarks.__main__ import environment
 from benchmarks.label_noise import cleanlab_scores
 from benchmarks.table import print_table
 from labelsieve import LabelSupport, controlled_selection, draw_candidates, find_label_issues
@@ -40,10 +41,19 @@ def main():
     parser.add_argument("--runs", type=int, default=N_RUNS, help=f"simulations of a cell (default {N_RUNS})")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    print("# Promises, measured\n")
+    print(
+        f"Written by `python -m benchmarks.guarantees`, one thread: {environment()}. [README.md](README.md)"
+    )
+    print(
+        "explains the tables. A star marks a value that is worse than promised by more than two standard errors.\n"
+    )
     for section in options.sections:
         start = time.process_time()
-        SECTIONS[section](options.runs)
-        print(section, f"{time.process_time() - start:.0f} processor seconds", file=sys.stderr, flush=True)
+        question, measure = SECTIONS[section]
+        print(f"## {question}\n", flush=True)
+        measure(options.runs)
+        print(f"{time.process_time() - start:.0f} processor seconds.\n", flush=True)
 
 
 def mark(values, nominal, *, is_coverage=False):
@@ -432,12 +442,19 @@ def sparse_table():
     return X, sp.csr_array(Y.astype(float))
 
 
+#: Name -> question, function of the number of simulations.
 SECTIONS = {
-    "columns": columns,
-    "reviews": reviews,
-    "additions": additions,
-    "costs": costs,
-    "missing": missing,
+    "columns": ("How many listed columns are unrelated to the true labels?", columns),
+    "reviews": (
+        "Do intervals hold the number of wrong labels, and how many removed labels were right?",
+        reviews,
+    ),
+    "additions": (
+        "Do intervals hold the number of missing labels, and how many added labels are wrong?",
+        additions,
+    ),
+    "missing": ("How well are missing labels found?", missing),
+    "costs": ("What does a list of columns cost?", costs),
 }
 
 

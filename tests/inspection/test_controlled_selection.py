@@ -38,6 +38,16 @@ def test_the_evidence_of_a_worked_example():
     test = _Test.of(X6, Y6, np.arange(3))
     expected = [4.2857142857142855e-06, 1.0000055555555574, 8.333333333333335e-07]
     np.testing.assert_allclose(test.observed, expected, rtol=1e-10)
+    z2 = np.array(
+        [
+            [3.857142857142857, 0.42857142857142866],
+            [0.5555555555555559, 5.000000000000002],
+            [0.0, 0.8333333333333336],
+        ]
+    )
+    correlations = np.corrcoef(X6.T, Y6.T)[:3, 3:]
+    np.testing.assert_allclose(5 * correlations**2, z2, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose((np.maximum(z2 - 4, 0) + 1e-6 * z2).sum(axis=1), expected, rtol=1e-10)
     orders = [np.array(order) for order in itertools.permutations(range(6))]
     evidence = np.vstack(list(test.evidence(np.arange(3), orders)))
     n_reached = (evidence >= test.observed * (1 - 1e-10) - 1e-11 * 2).sum(axis=0)

@@ -236,6 +236,21 @@ class Review:
         return replace(kept, labels=(np.cumsum(varies) - 1)[kept.labels])
 
 
+def positions_in(cells: np.ndarray, listed: np.ndarray) -> np.ndarray:
+    """Return the position of each cell in a list without repeats, or -1.
+
+    Examples
+    --------
+    >>> positions_in(np.array([7, 5]), np.array([9, 5, 6]))
+    array([-1,  1])
+    """
+    if not len(listed):
+        return np.full(len(cells), -1)
+    order = np.argsort(listed)
+    found = order[np.minimum(np.searchsorted(listed, cells, sorter=order), len(listed) - 1)]
+    return np.where(listed[found] == cells, found, -1)
+
+
 def _codes(answers: np.ndarray) -> np.ndarray:
     """Return verdicts as codes; nan and None mean unsure."""
     is_unsure = isna(answers)

@@ -17,7 +17,16 @@ from labelsieve._candidates import take_unknown
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import check_structure, is_sparse
 from labelsieve._text import html_table, one_line
-from labelsieve.inspection._reviews import OPEN, RIGHT, UNSURE, WRONG, Draw, Review, fit_reviewed
+from labelsieve.inspection._reviews import (
+    OPEN,
+    RIGHT,
+    UNSURE,
+    WRONG,
+    Draw,
+    Review,
+    fit_reviewed,
+    positions_in,
+)
 from labelsieve.inspection.guarantees import (
     FEWEST_REVIEWS,
     Correction,
@@ -478,12 +487,8 @@ class LabelIssues:
         if self.which == "wrong":  # labels that do not vary were never drawn
             review = review.take(np.flatnonzero(self._model._varies[review.labels]))
         width = self.support.shape[1]
-        cells = rows * width + labels
-        order = np.argsort(cells)
-        wanted = review.rows * width + review.labels
-        places = np.minimum(np.searchsorted(cells[order], wanted), len(order) - 1)
-        positions = order[places]
-        if not np.array_equal(cells[positions], wanted):
+        positions = positions_in(review.rows * width + review.labels, rows * width + labels)
+        if (positions < 0).any():
             raise ValueError(
                 f"The reviewed labels of draw {draw.id} are not all in the list that they were drawn from. Use the "
                 "same data and the same options as for the draw."
@@ -771,15 +776,10 @@ def rank_labels(
 
 def _answers_at(review: Review | None, rows: np.ndarray, labels: np.ndarray, n_labels: int) -> np.ndarray:
     """Return the verdicts on some labels."""
-    answers = np.full(len(rows), OPEN, dtype=np.int8)
-    if review is not None:
-        cells = rows * n_labels + labels
-        order = np.argsort(cells)
-        wanted = review.rows * n_labels + review.labels
-        places = np.searchsorted(cells[order], wanted)
-        is_listed = places < len(cells)
-        is_listed[is_listed] = cells[order[places[is_listed]]] == wanted[is_listed]
-        answers[order[places[is_listed]]] = review.answers[is_listed]
+    if review is None:
+        return np.full(len(rows), OPEN, dtype=np.int8)
+    found = positions_in(rows * n_labels + labels, review.rows * n_labels + review.labels)
+    answers: np.ndarray = np.where(found >= 0, review.answers[found], OPEN)
     return answers
 
 
