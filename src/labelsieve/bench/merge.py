@@ -120,6 +120,7 @@ class Consistent(dict[Any, Any]):
         self._parts: dict[Any, str] = {}
 
     def add(self, part: str, name: Any, value: Any) -> None:
+        """Add a value of a part, or raise an error if another part has another value."""
         other = self._parts.setdefault(name, part)
         if self.setdefault(name, value) != value:
             raise RunError(f"{other} and {part} contradict each other: {self._problem.format(name)}")

@@ -34,15 +34,16 @@ TIE = 0.001
 CELL = ("dataset", "noise", "classifier", "metric")
 #: A measurement that the committed results do not contain.
 MEASURED_OUTSIDE = (
-    "Measured outside this repository, on twelve datasets that had not been used before (seven of them with real noise). "
-    "The datasets of the repository were in view when evidence and rfs were developed.",
-    "Average ranks of 14 with the linear SVM: evidence 5.15, rfs 5.45, all features 5.62, MDMR 5.92, fastcan 6.10. With "
-    "ML-kNN: evidence 5.02, rfs 5.33, fastcan 5.47, MDMR 6.77, all features 7.32. evidence was first with both, but not "
-    "significantly ahead of these four. Against fastcan, it won 10 times and lost 2 times (average precision, linear SVM).",
-    "On the seven datasets with real noise and with the linear SVM, keeping all features was first (3.46), ahead of rfs "
-    "(5.57), evidence (5.69) and fastcan (5.77).",
-    "The automatic number of features lost 0.011 average precision against the best number, a fixed fifth of the features "
-    "0.044.",
+    "The datasets of this repository were in view when evidence and rfs were developed. These numbers are "
+    "from twelve datasets that had not been used before, seven of them with real noise.",
+    "Average ranks of 14 with the linear SVM: evidence 5.15, rfs 5.45, all features 5.62, MDMR 5.92, fastcan "
+    "6.10. With ML-kNN: evidence 5.02, rfs 5.33, fastcan 5.47, MDMR 6.77, all features 7.32. evidence was "
+    "first with both, but not significantly ahead of these four. Against fastcan, it won 10 times and lost 2 "
+    "times (average precision, linear SVM).",
+    "On the seven datasets with real noise and with the linear SVM, keeping all features was first (3.46), "
+    "ahead of rfs (5.57), evidence (5.69) and fastcan (5.77).",
+    "The automatic number of features lost 0.011 average precision against the best number, a fixed fifth of "
+    "the features 0.044.",
 )
 _REFERENCES = (*UNRANKED, RANDOM)
 _MOST_NAMES = 4
@@ -162,11 +163,18 @@ class Study:
             # For each cell: dataset, noise, classifier, metric, 1 if rare, and the value of each method.
             "cells": [
                 [*place, int(is_rare), [None if np.isnan(value) else value for value in row]]
-                for *place, is_rare, row in zip(*levels, self.rare, self.values.to_numpy().tolist(), strict=True)
+                for *place, is_rare, row in zip(
+                    *levels, self.rare, self.values.to_numpy().tolist(), strict=True
+                )
             ],
             # Method, dataset, seconds, MiB.
             "costs": [
-                [places[cost["method"]], datasets[cost["dataset"]], _short(cost["seconds"]), _short(cost["peak_mib"])]
+                [
+                    places[cost["method"]],
+                    datasets[cost["dataset"]],
+                    _short(cost["seconds"]),
+                    _short(cost["peak_mib"]),
+                ]
                 for cost in self.summary.facts.costs
                 if cost["method"] in places and cost["dataset"] in datasets
             ],
@@ -183,11 +191,16 @@ class Study:
         )
 
 
+def is_comparison(summary: Summary) -> bool:
+    """Return True if a run has results of methods, not only of variants or sweeps."""
+    return bool(summary.means["method"].isin(summary.methods_with_role("method")).any())
+
+
 def studies(parts: Sequence[tuple[str, Summary]]) -> list[Study]:
     """Merge runs with the same settings, given with their names, into studies. Runs without methods are left out."""
     groups: dict[str, list[tuple[str, Summary]]] = {}
     for name, summary in parts:
-        if summary.methods_with_role("method") and len(summary.means):
+        if is_comparison(summary):
             settings = shared_settings(summary.experiment.as_dict(), AXES)
             groups.setdefault(json.dumps(settings, sort_keys=True), []).append((name, summary))
     found = []
@@ -201,10 +214,13 @@ def studies(parts: Sequence[tuple[str, Summary]]) -> list[Study]:
     return found
 
 
-def find(study: Study) -> list[str]:
-    """Describe the findings of a study: who leads, where `evidence` is, and where it does not win."""
-    parts = (_leaders, _duels, _by_dataset, _by_noise)
-    return [text for part in parts for judge in study.names["classifier"] for text in part(study, judge)]
+def find(study: Study) -> tuple[list[str], list[str]]:
+    """Describe who leads and who beats `evidence`, and then the leaders by dataset and noise."""
+    main, details = (
+        [text for part in parts for judge in study.names["classifier"] for text in part(study, judge)]
+        for parts in ((_leaders, _duels), (_by_dataset, _by_noise))
+    )
+    return main, details
 
 
 def _leaders(study: Study, classifier: str) -> Iterator[str]:
@@ -235,11 +251,11 @@ def _duels(study: Study, classifier: str) -> Iterator[str]:
     """Name the methods that win more comparisons against ours than they lose."""
     if OURS in study.standing(classifier=classifier).ranks:
         duels = study.duels(OURS, classifier=classifier)
-        ahead = {name: duel for name, duel in duels.items() if duel[0] > duel[2]}
-        names = listed([f"{name} ({wins} to {losses})" for name, (wins, _, losses) in ahead.items()])
+        ahead = [f"{name} ({wins} to {losses})" for name, (wins, _, losses) in duels.items() if wins > losses]
+        is_one = len(ahead) < 2
         yield (
-            f"Judged by {classifier}, {names or 'no other method'} {'wins' if len(ahead) < 2 else 'win'} more comparisons "
-            f"against {OURS} than {'it loses' if len(ahead) < 2 else 'they lose'}."
+            f"Judged by {classifier}, {listed(ahead) or 'no other method'} {'wins' if is_one else 'win'} more "
+            f"comparisons against {OURS} than {'it loses' if is_one else 'they lose'}."
         )
 
 
@@ -255,7 +271,7 @@ def _by_dataset(study: Study, classifier: str) -> Iterator[str]:
         others = "; ".join(f"{name} on {listed(datasets)}" for name, datasets in leaders.items())
         yield (
             f"Judged by {classifier}, {OURS} leads on {n_won} of {len(standing.datasets)} datasets"
-            f"{f', {others}' if others else ''}."
+            f"{f'; {others}' if others else ''}."
         )
 
 
@@ -278,16 +294,16 @@ def render_leaderboard(found: Sequence[Study]) -> str:
     return render(
         "leaderboard.html",
         style="experiment.css",
-        scripts=("sort.js", "leaderboard.js"),
+        scripts=("sort.js", "audit/dom.js", "leaderboard.js"),
         data={
             "studies": [study.as_dict() for study in found],
-            # Critical difference of k methods on one dataset, for k from 0. Divide it by the root of the number of datasets.
+            # Critical differences of 0, 1, ... methods on one dataset.
             "critical": [0, 0, *(round(nemenyi_cd(k, 1, alpha=ALPHA), 6) for k in range(2, most + 1))],
             "ours": OURS,
             "tie": TIE,
         },
         title="Leaderboard",
-        studies=[(study, find(study)) for study in found],
+        studies=[(study, *find(study)) for study in found],
         outside=MEASURED_OUTSIDE if any(OURS in study.methods for study in found) else (),
         tie=TIE,
         generator=f"labelsieve bench leaderboard {__version__}",

@@ -105,9 +105,8 @@ def _read_means(text: str, known: dict[str, Any]) -> pd.DataFrame:
 def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") -> Summary:
     """Merge the summaries of parts of an experiment, given with their names.
 
-    The parts may differ in `AXES`. Means cannot be combined, so the results of a method on a dataset with one noise come
-    from the part where most classifiers have judged it, or from the first such part. Cells in several parts are counted
-    in each of them.
+    The parts may differ in `AXES`. Means cannot be combined, so the results of a method on a dataset with one noise are
+    from the part where most classifiers have judged it, or from the first of those. Cells count in each of their parts.
     """
     experiment = common_experiment(_configurations(parts), AXES)
     datasets = Consistent("dataset {!r} has different data or sizes. Run one of them again.")
@@ -153,7 +152,9 @@ def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") 
         "runs": (*earlier, last),
     }
     for name in ("costs", "stability", "descents"):
-        joined[name] = tuple({(one["dataset"], one["method"]): one for one in joined[name][::-1]}.values())[::-1]
+        joined[name] = tuple({(one["dataset"], one["method"]): one for one in joined[name][::-1]}.values())[
+            ::-1
+        ]
     return Summary(experiment, Facts(**joined), pd.concat(kept, ignore_index=True))
 
 
@@ -183,7 +184,11 @@ def _joined_coverage(parts: Sequence[Coverage], owners: Mapping[tuple[str, ...],
             if owners[tuple(gap[key] for key in _PLACE)] == number:
                 gaps.append(gap)
             else:
-                n_planned, n_done, n_failed = n_planned - gap["planned"], n_done - gap["done"], n_failed - gap["failed"]
+                n_planned, n_done, n_failed = (
+                    n_planned - gap["planned"],
+                    n_done - gap["done"],
+                    n_failed - gap["failed"],
+                )
     started = {dataset for dataset, *_ in owners}
     untouched = dict.fromkeys(name for part in parts for name in part.untouched if name not in started)
     return Coverage(n_planned, n_done, n_failed, tuple(gaps), tuple(untouched))
