@@ -125,7 +125,8 @@ class Study:
         costs = self.costs(**chosen)
         complete = costs.columns[costs.notna().all()]
         left_out = tuple(costs.columns.difference(complete, sort=False))
-        datasets = tuple(dict.fromkeys(costs.index.get_level_values("dataset")))
+        present = set(costs.index.get_level_values("dataset"))
+        datasets = tuple(name for name in self.names["dataset"] if name in present)
         averages = pd.Series(dtype=float)
         if len(complete) > 1:
             ranks = pd.DataFrame(rank_methods(costs[complete], "lower"), costs.index, complete)
@@ -203,11 +204,13 @@ def studies(parts: Sequence[tuple[str, Summary]]) -> list[Study]:
         if is_comparison(summary):
             settings = shared_settings(summary.experiment.as_dict(), AXES)
             groups.setdefault(json.dumps(settings, sort_keys=True), []).append((name, summary))
-    found = []
+    found: list[Study] = []
     for group in groups.values():
         summary = merge_summaries(group) if len(group) > 1 else group[0][1]
-        names = dict.fromkeys(part.experiment.name for _, part in group)
-        experiment = summary.experiment.model_copy(update={"name": " + ".join(names)})
+        name = " + ".join(dict.fromkeys(part.experiment.name for _, part in group))
+        n_same = sum(study.name.partition(" (")[0] == name for study in found)
+        name = f"{name} ({n_same + 1})" if n_same else name
+        experiment = summary.experiment.model_copy(update={"name": name})
         found.append(Study(Summary(experiment, summary.facts, summary.means)))
     if not found:
         raise RunError("expected at least one run with results of methods, got none. Pass another run.")
