@@ -53,6 +53,35 @@ def connect(address: str) -> Iterator[Client]:
         yield client
 
 
+def wait_for_any(client: Client, futures: Sequence[Future[Any]]) -> set[Future[Any]]:
+    """Wait until a task ends and return all that ended, or raise if there has been no worker for too long."""
+    last_seen = time.monotonic()
+    while True:
+        try:
+            done: set[Future[Any]] = wait(futures, _CHECK_SECONDS, "FIRST_COMPLETED").done
+            return done
+        except TimeoutError:
+            if _has_able_worker(client):
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen > _PATIENCE_SECONDS:
+                raise LostClusterError(
+                    f"The cluster had no running worker for {_PATIENCE_SECONDS:.0f} seconds. All workers were lost, "
+                    "or paused because they ran out of memory. Start workers and try again."
+                ) from None
+
+
+def _has_able_worker(client: Client) -> bool:
+    """Return True if a worker accepts tasks or is executing one."""
+    info = client.scheduler_info(n_workers=-1) if client.status == "running" else {}
+    if "workers" not in info:
+        raise CommClosedError
+    # A worker that is paused for lack of memory finishes its tasks but accepts no new ones.
+    return any(
+        worker["status"] == "running" or worker["metrics"].get("task_counts", {}).get("executing")
+        for worker in info["workers"].values()
+    )
+
+
 class ClusterBlocks(LazyBlocks):
     """Blocks whose columns are futures on a cluster.
 
@@ -92,7 +121,8 @@ class ClusterBlocks(LazyBlocks):
                 groups = [level[start : start + _FAN_IN] for start in range(0, len(level), _FAN_IN)]
                 level = self._map(f"sum_{function.__name__}", _combine, groups, combine=combine)
             try:
-                total = self._wait_for(level[0])
+                wait_for_any(self.client, level)
+                total = level[0].result()
             except Exception as error:
                 failed = [index for index, result in enumerate(results) if result.status == "error"]
                 if failed and not isinstance(error, KilledWorker):
@@ -128,33 +158,6 @@ class ClusterBlocks(LazyBlocks):
     def _keep(self, name: str, futures: Sequence[Future[Any]]) -> None:
         for block, future in zip(self.blocks, futures, strict=True):
             block[name] = future
-
-    def _wait_for(self, future: Future[Any]) -> Any:
-        """Return the result of a task, or raise if there has been no worker for too long."""
-        last_seen = time.monotonic()
-        while not future.done():
-            try:
-                wait([future], timeout=_CHECK_SECONDS)
-            except TimeoutError:
-                if self._has_able_worker():
-                    last_seen = time.monotonic()
-                elif time.monotonic() - last_seen > _PATIENCE_SECONDS:
-                    raise LostClusterError(
-                        f"The cluster had no running worker for {_PATIENCE_SECONDS:.0f} seconds. All workers were "
-                        f"lost, or paused because they ran out of memory. Start workers, then fit again."
-                    ) from None
-        return future.result()
-
-    def _has_able_worker(self) -> bool:
-        """Return whether a worker accepts tasks or is executing one."""
-        info = self.client.scheduler_info(n_workers=-1) if self.client.status == "running" else {}
-        if "workers" not in info:
-            raise CommClosedError
-        # A worker that is paused for lack of memory finishes its tasks but accepts no new ones.
-        return any(
-            worker["status"] == "running" or worker["metrics"].get("task_counts", {}).get("executing")
-            for worker in info["workers"].values()
-        )
 
     @contextmanager
     def _reporting_losses(self) -> Iterator[None]:

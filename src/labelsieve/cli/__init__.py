@@ -41,6 +41,7 @@ COMMANDS = {
     "audit": "Rank columns, choose how many to keep, and flag label errors.",
     "select": "Select the features that matter for the labels.",
     "issues": "List labels that may be wrong or missing.",
+    "review": "Review labels in the browser.",
     "apply-review": "Remove the wrong labels of a review and add the missing ones.",
     "methods": "List the methods or explain one.",
     "report": "Report the results of a run as a page, tables and figures.",

@@ -14,11 +14,14 @@ from labelsieve.cli._options import (
     AsJson,
     DataOptions,
     Html,
+    Kernel,
     Quiet,
     RowTruth,
+    UseLabels,
     check_outputs,
     option,
     parse_share,
+    prediction_options,
     reading,
     with_data_options,
     write_text,
@@ -95,17 +98,8 @@ def issues(
         str | None,
         option("SHARE", "Propose additions; largest share of mistakes.", panel=_REVIEW),
     ] = None,
-    kernel: Annotated[
-        Literal["auto", "linear", "rbf"], option("KERNEL", "Kernel: auto, linear or rbf.", panel=_PREDICTION)
-    ] = "auto",
-    use_labels: Annotated[
-        bool,
-        typer.Option(
-            "--use-labels/--no-labels",
-            rich_help_panel=_PREDICTION,
-            help="Use the other labels of a row.",
-        ),
-    ] = True,
+    kernel: Kernel = "auto",
+    use_labels: UseLabels = True,
     row_truth: RowTruth = None,
     seed: Annotated[int, option("N", "Random seed of --draw.", min=0, panel=_PREDICTION)] = 0,
 ) -> None:
@@ -127,11 +121,7 @@ def issues(
     kinds = _kinds(which, bounds)
     check_outputs(data, {"--output": output, "--html": html}, reads=[checked])
     data = data.with_id_of(checked)
-    prediction = {
-        "kernel": kernel,
-        "use_labels": use_labels,
-        "each_row_has_truth": "auto" if row_truth is None else row_truth,
-    }
+    prediction = prediction_options(kernel, use_labels, row_truth)
     with reading(data, quiet=quiet) as (dataset, console, status):
         review = None if checked is None else read_review(checked, dataset)
         if draw is not None:

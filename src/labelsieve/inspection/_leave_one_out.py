@@ -164,6 +164,8 @@ class LeaveOneOut:
                     errors *= self._known[block]
                 totals[place] += np.vdot(errors, errors)
         best = int(totals.argmin())
+        self._weights: np.ndarray | None = None
+        self._standardized: StandardizedFeatures | None = None
         self.penalty = float(penalties[best])
         self.press = float(totals[best] / (n_samples * n_labels))
         self._shares, self._freedom = shares[:, [best]], freedoms[:, [best]].copy()
@@ -186,17 +188,17 @@ class LeaveOneOut:
         effects of shape (n_places, n_features): they add up to Y minus the residual.
         """
         n_samples, directions = X.shape[0], self._directions
-        Z = StandardizedFeatures(X)
+        weights = self.weights(X)
+        Z = self.features(X)
         distinct, place = np.unique(rows, return_inverse=True)
         standardized = dense(Z.scaling.apply(X[distinct]))
         shares, strength = self._shares, directions.strength[:, None]
         if directions.turn is not None:
             U = standardized @ directions.turn
-            weights, own = directions.turn @ (shares * self._projected), directions.turn @ (shares * U.T)
+            own = directions.turn @ (shares * U.T)
         else:
             every = directions.rows(slice(None))
             U = every[distinct]
-            weights = Z.products(every @ (shares / strength * self._projected))
             own = Z.products(every @ (shares / strength * U.T))
         wanted = self._labels(distinct)[place, labels]
         projected = np.einsum("ij,ji->i", U[place], (shares * self._projected)[:, labels])
@@ -206,6 +208,23 @@ class LeaveOneOut:
         effects *= standardized[place]
         effects *= deviation[:, None]
         return self._mean[labels] - deviation * left_out / n_samples, effects
+
+    def weights(self, X: Matrix) -> np.ndarray:
+        """Return the weights of the features for the labels; `X` is what `linear_directions` was given."""
+        if self._weights is None:
+            directions = self._directions
+            if directions.turn is not None:
+                self._weights = directions.turn @ (self._shares * self._projected)
+            else:
+                scaled = self._shares / directions.strength[:, None] * self._projected
+                self._weights = self.features(X).products(directions.rows(slice(None)) @ scaled)
+        return self._weights
+
+    def features(self, X: Matrix) -> StandardizedFeatures:
+        """Return the standardised features; `X` is what `linear_directions` was given."""
+        if self._standardized is None:
+            self._standardized = StandardizedFeatures(X)
+        return self._standardized
 
     def _project(self) -> np.ndarray:
         """Compute U'T, a row for every direction."""

@@ -16,13 +16,13 @@ from labelsieve import __version__
 from labelsieve._base import BaseSelector, as_generator, check_count, count_selected
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._text import one_line
+from labelsieve.inspection.cleaning import is_cleaned
 from labelsieve.inspection.controlled import can_be_tested, controlled_selection
 from labelsieve.inspection.explanations import explain_label_issues
 from labelsieve.inspection.extreme_values import columns_with_hidden_evidence
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
-from labelsieve.inspection.review import is_cleaned
 from labelsieve.inspection.size_choice import choose_size
 from labelsieve.inspection.stability import (
     evidence_test,

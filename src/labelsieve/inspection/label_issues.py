@@ -272,6 +272,12 @@ class LabelIssues:
         _check_open_interval(level, "level", 0.95)
         if method not in ("exact", "assisted"):
             raise ValueError(f"method must be 'exact' or 'assisted', got {method!r}.")
+        known: dict[tuple[float, str], ErrorInterval] = self.__dict__.setdefault("_intervals", {})
+        if (level, method) not in known:
+            known[level, method] = self._error_interval(level, method)
+        return known[level, method]
+
+    def _error_interval(self, level: float, method: str) -> ErrorInterval:
         drawn = self._drawn(self._needed_draw(of_all=self.which == "wrong"))
         if method == "exact":
             return drawn.interval(level)
@@ -464,7 +470,7 @@ class LabelIssues:
                 rows, labels = np.nonzero(is_unlisted)
             score = -self.support[rows, labels]
         else:
-            order = np.lexsort((self.labels, self.rows))
+            order = np.argsort(self.rows * self.support.shape[1] + self.labels)
             order = order[self._model._varies[self.labels[order]]]
             rows, labels = self.rows[order], self.labels[order]
             score = self.support[rows, labels]
@@ -481,6 +487,12 @@ class LabelIssues:
 
     def _drawn(self, draw: Draw) -> _Drawn:
         """Return the population of a draw with its verdicts; raise if the reviewed labels are not from it."""
+        known: dict[Draw, _Drawn] = self.__dict__.setdefault("_known_draws", {})
+        if draw not in known:
+            known[draw] = self._find_drawn(draw)
+        return known[draw]
+
+    def _find_drawn(self, draw: Draw) -> _Drawn:
         assert self.review is not None
         rows, labels, score = self._population(draw)
         review = self.review.take(np.flatnonzero(self.review.numbers == draw.number))

@@ -82,8 +82,8 @@ def render_page(audit: Audit) -> str:
     now = datetime.datetime.now(datetime.UTC)
     return render(
         "audit.html",
-        style="audit/page.css",
-        scripts=[f"audit/{name}.js" for name in scripts],
+        styles=["common.css", "audit/page.css"],
+        scripts=["common.js", *(f"audit/{name}.js" for name in scripts)],
         data=page_data(audit),
         generator=f"labelsieve {__version__}",
         command=audit.command,

@@ -296,8 +296,8 @@ def render_leaderboard(found: Sequence[Study]) -> str:
     most = max(len(study.methods) for study in found)
     return render(
         "leaderboard.html",
-        style="experiment.css",
-        scripts=("sort.js", "audit/dom.js", "leaderboard.js"),
+        styles=["experiment.css"],
+        scripts=("sort.js", "common.js", "audit/dom.js", "leaderboard.js"),
         data={
             "studies": [study.as_dict() for study in found],
             # Critical differences of 0, 1, ... methods on one dataset.
