@@ -11,7 +11,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from itertools import count
 from operator import itemgetter
@@ -29,6 +29,8 @@ from labelsieve._blocks.streamed import LazyBlocks
 _FAN_IN = 8
 #: Seconds between two checks for workers, and seconds that a fit waits for a worker.
 _CHECK_SECONDS, _PATIENCE_SECONDS = 2.0, 40.0
+#: Seconds that the transfer of a result may take before its task counts as unfinished again.
+_TRANSFER_SECONDS = 15.0
 
 
 class LostClusterError(RuntimeError):
@@ -68,6 +70,15 @@ def wait_for_any(client: Client, futures: Sequence[Future[Any]]) -> set[Future[A
                     f"The cluster had no running worker for {_PATIENCE_SECONDS:.0f} seconds. All workers were lost, "
                     "or paused because they ran out of memory. Start workers and try again."
                 ) from None
+
+
+def result_of(client: Client, future: Future[Any]) -> Any:
+    """Return the result of a task, or raise if there has been no worker for too long."""
+    while True:
+        wait_for_any(client, [future])
+        # A finished task runs again if its worker is lost before its result arrives.
+        with suppress(TimeoutError):
+            return future.result(_TRANSFER_SECONDS)
 
 
 def _has_able_worker(client: Client) -> bool:
@@ -121,8 +132,7 @@ class ClusterBlocks(LazyBlocks):
                 groups = [level[start : start + _FAN_IN] for start in range(0, len(level), _FAN_IN)]
                 level = self._map(f"sum_{function.__name__}", _combine, groups, combine=combine)
             try:
-                wait_for_any(self.client, level)
-                total = level[0].result()
+                total = result_of(self.client, level[0])
             except Exception as error:
                 failed = [index for index, result in enumerate(results) if result.status == "error"]
                 if failed and not isinstance(error, KilledWorker):

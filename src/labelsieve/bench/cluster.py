@@ -17,7 +17,7 @@ from typing import Any
 from distributed import Client, Future, KilledWorker
 from distributed.comm.core import CommClosedError
 
-from labelsieve._blocks.cluster import LostClusterError, connect, wait_for_any
+from labelsieve._blocks.cluster import LostClusterError, connect, result_of, wait_for_any
 from labelsieve._text import count
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import CellResult
@@ -75,15 +75,17 @@ def _run_in_turn(
         if not cell_of:
             return
         for future in wait_for_any(client, list(cell_of)):
-            yield cell_of.pop(future), _outcome(future)
+            yield cell_of.pop(future), _outcome(client, future)
 
 
-def _outcome(future: Future[Any]) -> CellResult | Death:
+def _outcome(client: Client, future: Future[Any]) -> CellResult | Death:
     try:
-        outcome: CellResult | Death = future.result()
+        outcome: CellResult | Death = result_of(client, future)
         return outcome
     except KilledWorker as error:
         return Death(f"{count(error.allowed_failures + 1, 'cluster worker')} died while running the cell")
+    except CommClosedError:  # an OSError of the connection, not of the worker
+        raise
     except (ImportError, OSError) as error:
         raise RunError(
             f"--dask: a worker cannot run cells ({error}). Install the same version of labelsieve on all workers."
