@@ -64,7 +64,7 @@ def issues(
     ] = None,
     which: Annotated[
         Literal["wrong", "missing", "both"],
-        option("KIND", "Labels to list: wrong, missing or both. Default: wrong."),
+        option("KIND", "Labels to list: wrong, missing or both."),
     ] = "wrong",
     worst: Annotated[
         int | None, option("N", "Number of labels to list. Default: 10.", "--worst", "-n", min=1)
