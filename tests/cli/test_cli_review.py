@@ -45,7 +45,7 @@ def test_a_signal_ends_the_app_cleanly(table, start, number, code):
     card = kill_reviews.post(address, "view")["card"]
     kill_reviews.post(address, "verdict", cards=[[card["key"], ""]], verdict="right")
     process.send_signal(number)
-    _, err = process.communicate(timeout=20)
+    err = process.communicate(timeout=20)[1]
     assert process.returncode == code
     assert "Traceback" not in err
     assert kill_reviews.verdicts_in(table) == {card["key"]: "right"}

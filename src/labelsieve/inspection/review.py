@@ -6,7 +6,7 @@ or empty. Labels of a random draw have its id (``draw``) and its planned size (`
 several lines, the last one counts.
 
 `labelsieve review` appends lines to such a file. Its last heading, ``data:CHECKSUM``, names the data, and a last line
-without a line end was not written completely and does not count.
+without a line end was not written completely and does not count. The JSON export of Label Studio is read too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from labelsieve._text import csv_cell, csv_text
 from labelsieve.inspection._reviews import OPEN, Draw, Review, positions_in
 from labelsieve.inspection.guarantees import Correction
 from labelsieve.inspection.label_issues import VERDICTS, LabelIssues
+from labelsieve.inspection.label_studio import read_tasks
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import read_records
@@ -44,7 +45,17 @@ def issues_to_csv(
     n_listed: int | None = None,
     corrections: Sequence[Correction] = (),
 ) -> str:
-    """Return ranked labels with their verdicts as CSV; missing labels follow the candidates.
+    """Return ranked labels with their verdicts as CSV; the parameters are those of `issues_to_frame`."""
+    return csv_text(issues_to_frame(issues, dataset, n_listed, corrections))
+
+
+def issues_to_frame(
+    issues: LabelIssues,
+    dataset: Dataset,
+    n_listed: int | None = None,
+    corrections: Sequence[Correction] = (),
+) -> DataFrame:
+    """Return ranked labels with their verdicts as a table; missing labels follow the candidates.
 
     `n_listed` limits the number of labels of each kind that have neither a verdict nor a proposal. `corrections` are
     proposed in a column of their own, in the order of the kinds.
@@ -79,8 +90,7 @@ def issues_to_csv(
         )
         tables.append(_to_frame(review, dataset, columns))
     check_names(dataset)
-    text = tables[0] if len(tables) == 1 else _stacked(tables)
-    return csv_text(text)
+    return tables[0] if len(tables) == 1 else _stacked(tables)
 
 
 def _stacked(tables: Sequence[DataFrame]) -> DataFrame:
@@ -108,8 +118,13 @@ def _draws_of(
 
 def review_to_csv(review: Review, dataset: Dataset) -> str:
     """Return labels to review as CSV, without ranks that could influence the verdicts."""
+    return csv_text(review_to_frame(review, dataset))
+
+
+def review_to_frame(review: Review, dataset: Dataset) -> DataFrame:
+    """Return labels to review as a table, without ranks."""
     check_names(dataset)
-    return csv_text(_to_frame(review, dataset, {}))
+    return _to_frame(review, dataset, {})
 
 
 def journal_to_csv(review: Review, dataset: Dataset, checksum: str) -> str:
@@ -261,7 +276,12 @@ def read_lines(path: Path, dataset: Dataset, *, proposed: bool = False) -> tuple
 
 
 def _read(source: Source) -> DataFrame:
-    """Read the fields of a review file as strings, indexed by line number."""
+    """Read the fields of a review file as strings, indexed by the number of the line or task."""
+    if source.ending == ".json":
+        table = DataFrame(read_tasks(source), dtype=object).fillna("")
+        table.index += 1
+        _check_headings(table, source, "verdict")
+        return table
     if _FIRST_LINE_OF_JOURNAL.match(source.raw) and not source.raw.endswith(b"\n"):
         source.raw = source.raw[: source.raw.rfind(b"\n") + 1]
     (_, header), *lines = read_records(source)[0]
