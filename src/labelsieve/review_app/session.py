@@ -55,7 +55,7 @@ class OutOfDateError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """What a page shows: a queue, the label of the queue "label", and cards to skip.
+    """State of a page: a queue, the label of the queue "label", and cards to skip.
 
     `card` is the key of a card to show instead of the next one. `grid` holds the keys of the cards in the grid; it is
     empty for a new grid, and None for single cards.
@@ -253,7 +253,7 @@ class ReviewSession:
             self.version += 1
             return self.written
 
-    # What a page shows
+    # Content of a page
 
     def view(self, request: Request) -> dict[str, Any]:
         """Return the state that a page shows, as JSON-compatible values."""
