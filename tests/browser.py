@@ -85,7 +85,7 @@ class Tab:
         assert self.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
     def assert_clean_server(self, *, fails=False):
-        """Check that the page of a local server raised no error, asked nobody else and does not scroll sideways.
+        """Check that the page of a local server raised no error, sent no other request and does not scroll sideways.
 
         If `fails`, requests may fail, which the browser logs.
         """

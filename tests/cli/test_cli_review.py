@@ -130,7 +130,7 @@ def test_the_app_in_python(table, tmp_path):
     assert (tmp_path / "copy.csv").exists()
     issues = labelsieve.find_label_issues(*_arrays(table), checked=review)
     assert issues.error_interval().n_errors == 10
-    with pytest.raises(OSError, match="refused"):
+    with pytest.raises(OSError, match="refused"):  # word: ok
         kill_reviews.post(app.url, "view")
     with labelsieve.review(table, "tags", n_drawn=10) as again:
         assert (again.review.answers == 0).sum() == 10

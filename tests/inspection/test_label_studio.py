@@ -118,7 +118,7 @@ def test_the_last_annotation_that_was_not_cancelled_counts(data, tmp_path):
     "content",
     [
         "{}", "[1]", "[{}]", "not json", '[{"data": 5}]', '[{"data": {}, "annotations": [{"result": 1}]}]',
-        '[{"data": {"sample": 0, "label": "nobody", "issue": "wrong"}}]',
+        '[{"data": {"sample": 0, "label": "purple", "issue": "wrong"}}]',
         '[{"data": {"sample": 9999, "label": "a b", "issue": "wrong"}}]',
     ],
 )  # fmt: skip

@@ -340,6 +340,19 @@ def parse_amount(text: str, option: str = "--features") -> int | float:
     return amount  # type: ignore[return-value]  # narrowed above
 
 
+def parse_share(text: str, option: str) -> float:
+    """Parse a share between 0 and 1, such as 10% or 0.1."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        raise typer.BadParameter(
+            f"must be between 0 and 100%, such as 10% or 0.1, got {text!r}", param_hint=option
+        )
+    return share
+
+
 # Files to write
 
 

@@ -20,7 +20,7 @@ from labelsieve.cli._options import (
     UseLabels,
     check_outputs,
     option,
-    parse_amount,
+    parse_share,
     prediction_options,
     reading,
     with_data_options,
@@ -75,11 +75,11 @@ def issues(
     ] = None,
     form: Annotated[
         Literal["csv", "label-studio"],
-        option("FORMAT", "Format of the review file: csv or label-studio. Default: csv.", "--format"),
+        option("FORMAT", "Format of the review file: csv or label-studio.", "--format"),
     ] = "csv",
     which: Annotated[
         Literal["wrong", "missing", "both"],
-        option("KIND", "Labels to list: wrong, missing or both. Default: wrong."),
+        option("KIND", "Labels to list: wrong, missing or both."),
     ] = "wrong",
     worst: Annotated[
         int | None, option("N", "Number of labels to list. Default: 10.", "--worst", "-n", min=1)
@@ -93,6 +93,14 @@ def issues(
     least_supported: Annotated[
         str | None, option("SHARE", "Draw from the least supported share, e.g. 20%.", panel=_REVIEW)
     ] = None,
+    unlisted: Annotated[
+        bool,
+        typer.Option(
+            "--unlisted",
+            rich_help_panel=_REVIEW,
+            help="Draw from the absent labels outside the list of the best supported ones.",
+        ),
+    ] = False,
     checked: Annotated[Path | None, option("FILE", "Review file with your verdicts.", panel=_REVIEW)] = None,
     remove_at: Annotated[
         str | None,
@@ -112,12 +120,14 @@ def issues(
     A model of the other rows predicts each label. Support near 1 speaks for a label, support near 0 against
     it. Flagged labels are more likely errors than not and have no verdict.
     """
-    share = None if least_supported is None else _fraction(least_supported, "--least-supported")
+    share = None if least_supported is None else parse_share(least_supported, "--least-supported")
     bounds = {
-        kind: None if text is None else _fraction(text, name)
+        kind: None if text is None else parse_share(text, name)
         for kind, name, text in (("wrong", "--remove-at", remove_at), ("missing", "--add-at", add_at))
     }
     _check_usage(output, form, draw, checked, html, bounds, least_supported)
+    if unlisted and (draw is None or which != "missing"):
+        raise typer.BadParameter("needs --which missing and --draw", param_hint="--unlisted")
     if draw is not None and which == "both":
         raise typer.BadParameter("must be wrong or missing with --draw, got 'both'", param_hint="--which")
     kinds = _kinds(which, bounds)
@@ -128,7 +138,7 @@ def issues(
         review = None if checked is None else read_review(checked, dataset)
         if draw is not None:
             assert output is not None  # checked above
-            drawn = _draw(dataset, review, which, draw, share, seed, prediction)
+            drawn = _draw(dataset, review, which, draw, share, unlisted, seed, prediction)
             if form == "csv":
                 write_text(output, review_to_csv(drawn, dataset))
             else:
@@ -172,7 +182,10 @@ def issues(
         typer.echo(found.to_json(n_issues=worst or _SHOWN), nl=False)
     else:
         for part in filter(None, (listed, listed.missing)):
-            _print_tables(found, part, worst or _SHOWN, results(), corrections.get(part.which))
+            is_asked = bounds[part.which] is not None
+            _print_tables(
+                found, part, worst or _SHOWN, results(), corrections.get(part.which), is_asked=is_asked
+            )
     for written in filter(None, (output, html)):
         console.print(f"wrote {written}")
 
@@ -183,20 +196,13 @@ def _kinds(which: str, bounds: dict[str, float | None]) -> str:
     return kinds.pop() if len(kinds) == 1 else "both"
 
 
-def _fraction(text: str, name: str) -> float:
-    """Parse a share such as 10% or 0.1."""
-    amount = parse_amount(text, name)
-    if not isinstance(amount, float) or amount >= 1:
-        raise typer.BadParameter(f"must be a share such as 10%, got {text!r}", param_hint=name)
-    return amount
-
-
 def _draw(
     dataset: Dataset,
     review: Review | None,
     which: str,
     n: int,
     share: float | None,
+    is_unlisted: bool,
     seed: int,
     prediction: dict[str, Any],
 ) -> Review:
@@ -212,15 +218,15 @@ def _draw(
         row_ids=range(dataset.X.shape[0]),
         **prediction,
     )
-    return issues.draw(n, least_supported=share or 1.0, random_state=seed)
+    return issues.draw(n, least_supported=share or 1.0, is_unlisted=is_unlisted, random_state=seed)
 
 
 def _corrections(issues: LabelIssues, bounds: dict[str, float | None]) -> dict[str, Correction]:
-    """Compute the corrections within the bounds, by kind."""
+    """Compute the corrections within the bounds, by kind, if there are complete draws."""
     found = {}
     for part in filter(None, (issues, issues.missing)):
         bound = bounds[part.which]
-        if bound is not None and part.complete_draw() is not None:
+        if bound is not None and part.complete_draws():
             found[part.which] = part.removable(bound) if part.which == "wrong" else part.addable(bound)
     return found
 
@@ -264,7 +270,13 @@ def _check_usage(
 
 
 def _print_tables(
-    found: Audit, issues: LabelIssues, n_shown: int, console: Console, correction: Correction | None
+    found: Audit,
+    issues: LabelIssues,
+    n_shown: int,
+    console: Console,
+    correction: Correction | None,
+    *,
+    is_asked: bool,
 ) -> None:
     """Print the labels to review first, a summary by label, and what the reviewed labels promise."""
     is_missing = issues.which == "missing"
@@ -286,7 +298,7 @@ def _print_tables(
     title = "labels" if len(every) <= _LABELS_SHOWN else f"{_LABELS_SHOWN} of {len(every)} labels"
     console.print(lay_out(console, columns, long="label", title=title), "", sep="\n")
     for text in (
-        describe_guarantees(issues),
+        describe_guarantees(issues, is_asked=is_asked),
         describe_correction(issues, correction) if correction is not None else "",
         issues.caveat(ADVICE),
         "" if is_missing or found.label_issues is None else assumption(found.label_issues),

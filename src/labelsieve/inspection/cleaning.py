@@ -51,7 +51,7 @@ def write_cleaned(dataset: Dataset, review: Review, path: Path) -> CleanedCopy:
         names = (str(dataset.id_column), list(map(str, dataset.row_ids))) if is_named else None
         write(cleaned, path, row_names=names)
     provenance = provenance_file(path)
-    if depends_on_columns(review):
+    if depends_on_columns(review) or is_cleaned(dataset):
         with replacing(provenance) as stream:
             stream.write(provenance_text(Source(path).checksum, len(removed), len(added)).encode())
         notes.append(

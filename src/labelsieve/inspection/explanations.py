@@ -21,7 +21,7 @@ from labelsieve.io import Dataset
 _LEAST_LABEL_EFFECT = 0.02
 #: Number of reasons for a candidate.
 _N_REASONS = 3
-#: Largest number of candidates with reasons: nobody reads a longer page, and `issues` lists all.
+#: Largest number of candidates with reasons. `issues` lists all candidates.
 _MOST_LISTED = 1500
 #: Twice as many candidates as are flagged are listed, and at least 200.
 _LISTED_FACTOR, _LEAST_LISTED = 2, 200
@@ -41,13 +41,13 @@ class Reasons:
     others: np.ndarray
     #: Share of the other rows that have the label.
     base: np.ndarray
-    #: What a Gaussian kernel of the features adds to the linear prediction; 0 if the kernel is linear.
+    #: Difference between the predictions with a Gaussian and a linear kernel; 0 if the kernel is linear.
     curved: np.ndarray
     #: Effect of the other labels of the row.
     labels: np.ndarray
     #: Other label with the strongest effect against a candidate, or for a missing label; -1 if there is none.
     other_label: np.ndarray
-    #: Its effect, and whether the row has this label.
+    #: Effect of this label, and True if the row has it.
     other_label_effect: np.ndarray
     has_other_label: np.ndarray
     #: Number of candidates of the row.
@@ -56,24 +56,24 @@ class Reasons:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExplainedIssues:
-    """All candidates in order, and the first of them with reasons."""
+    """All candidates in review order, the first of them with reasons."""
 
     issues: LabelIssues
     #: Positions, among all, of the first candidates without a verdict.
     listed: np.ndarray
-    #: How many of the listed ones are flagged; they come first. All that are, unless there are more than 1500.
+    #: Number of listed candidates that are flagged. They come first. At most 1500 are listed.
     n_flagged: int
-    #: Of the listed ones.
+    #: Reasons for the listed candidates.
     reasons: Reasons
-    #: "linear" or "rbf", the regression that gave the support; None if no label varies.
+    #: Kernel of the regression, "linear" or "rbf"; None if no label varies.
     kernel: str | None
-    #: The regression in words.
+    #: Description of the regression.
     model: str
     #: True if every row is assumed to have a right candidate.
     assumes_truth: bool
     #: True if every row has exactly one candidate.
     has_one_label_per_row: bool
-    #: Absent labels that may be missing, if they were asked for.
+    #: Absent labels that may be missing, or None.
     missing: ExplainedIssues | None = None
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class ExplainedSupport(LabelSupport):
         return self.linear_
 
     def from_features(self, rows: np.ndarray, labels: np.ndarray, *, are_absent: bool) -> np.ndarray:
-        """Return what the features alone predict for some labels; `labels` counts those that vary."""
+        """Return the prediction from features alone; `labels` counts only labels that vary."""
         if are_absent:
             return -self._residuals[rows, labels]  # absent labels are known
         assert self._candidates is not None  # some label varies
@@ -102,7 +102,7 @@ class ExplainedSupport(LabelSupport):
         return found
 
     def effects_of_labels(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return what each label adds to the support of others in the same row; `labels` counts those that vary.
+        """Return the effect of each label on the support of others in the row; `labels` counts those that vary.
 
         The residual of a label is regressed on those of all others, so that ``-P_kl / P_ll`` is the coefficient of
         label k for label l, with P the inverse of the regularized correlations.

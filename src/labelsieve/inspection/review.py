@@ -20,7 +20,7 @@ from pandas import DataFrame
 
 from labelsieve._numerics.sparse import entries
 from labelsieve._text import csv_cell, csv_text
-from labelsieve.inspection._reviews import OPEN, Draw, Review
+from labelsieve.inspection._reviews import OPEN, Draw, Review, positions_in
 from labelsieve.inspection.guarantees import Correction
 from labelsieve.inspection.label_issues import VERDICTS, LabelIssues
 from labelsieve.inspection.label_studio import read_tasks
@@ -109,15 +109,11 @@ def _draws_of(
     issues: LabelIssues, rows: np.ndarray, labels: np.ndarray
 ) -> tuple[np.ndarray, tuple[Draw, ...]]:
     """Return the numbers of the draws of some labels, and the draws."""
-    numbers, review = np.zeros(len(rows), dtype=np.intp), issues.review
+    review, width = issues.review, len(issues.label_names)
     if review is None:
-        return numbers, ()
-    width = len(issues.label_names)
-    number_of = dict(
-        zip((review.rows * width + review.labels).tolist(), review.numbers.tolist(), strict=True)
-    )
-    numbers[:] = [number_of.get(cell, 0) for cell in (rows * width + labels).tolist()]
-    return numbers, review.draws
+        return np.zeros(len(rows), dtype=np.intp), ()
+    found = positions_in(rows * width + labels, review.rows * width + review.labels)
+    return np.where(found >= 0, review.numbers[found], 0), review.draws
 
 
 def review_to_csv(review: Review, dataset: Dataset) -> str:

@@ -99,7 +99,7 @@ class Journal:
         self._size = os.fstat(self._file).st_size
 
     def _resume(self) -> Review | None:
-        """Check and read the file. Remove lines that were not written completely; nobody saw them as saved."""
+        """Check and read the file. Remove incomplete lines, which the page never reported as saved."""
         with open(self._file, "rb", closefd=False) as stream:
             content = stream.read()
         no_labels = np.empty(0, dtype=np.intp)

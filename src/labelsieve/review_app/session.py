@@ -55,7 +55,7 @@ class OutOfDateError(Exception):
 
 @dataclass(frozen=True)
 class Request:
-    """What a page shows: a queue, the label of the queue "label", and cards to skip.
+    """State of a page: a queue, the label of the queue "label", and cards to skip.
 
     `card` is the key of a card to show instead of the next one. `grid` holds the keys of the cards in the grid; it is
     empty for a new grid, and None for single cards.
@@ -253,7 +253,7 @@ class ReviewSession:
             self.version += 1
             return self.written
 
-    # What a page shows
+    # Content of a page
 
     def view(self, request: Request) -> dict[str, Any]:
         """Return the state that a page shows, as JSON-compatible values."""
@@ -549,7 +549,7 @@ class ReviewSession:
             # Verdicts outside draws only take labels off the list, which `_removals` does.
             issues = replace(self._issues, review=self._review.take(drawn))
             correction = None
-            if issues.complete_draw() is not None:
+            if issues.complete_draws():
                 with suppress(ValueError):  # too few labels, which the interval says
                     correction = issues.removable(ALPHA)
             self._promised = _Promises(answers, issues, correction)
@@ -568,7 +568,7 @@ class ReviewSession:
     def _answers(self) -> list[str]:
         """Return what the complete draws say about all labels, and how many could be removed, as sentences."""
         issues, removals = self._promises().issues, self._removals()
-        if issues.complete_draw() is None:
+        if not issues.complete_draws():
             return []
         sentences = [wording.describe_guarantees(issues)]
         if removals is not None and len(removals):

@@ -20,7 +20,7 @@ const svg = (tag, attributes, ...children) => fill(document.createElementNS("htt
 const named = (text) => html("bdi", null, text);
 
 const themes = ["auto", "light", "dark"];
-byId("theme").addEventListener("click", () => {
+byId("theme")?.addEventListener("click", () => {
   const root = document.documentElement, next = themes[(themes.indexOf(root.dataset.theme || "auto") + 1) % 3];
   root.dataset.theme = next;
   byId("theme").textContent = `Theme: ${next}`;
