@@ -68,9 +68,9 @@ class Cards:
         }
 
     def row_name(self, row: int) -> str:
-        """Return the name of a row, or its number in the table."""
+        """Return the name of a row, or its number."""
         name = self._dataset.row_ids[row]
-        return f"row {row + 1}" if isinstance(self._dataset.row_ids, range) else printable(str(name))
+        return f"row {row}" if isinstance(self._dataset.row_ids, range) else printable(str(name))
 
     # Columns
 
