@@ -59,7 +59,8 @@ def _write_pages(app: Sphinx) -> None:
                 "# Results",
                 "",
                 "Each page shows one committed experiment. The [summary](README.md) says what they show "
-                "and where they come from. The [leaderboard](leaderboard.md) ranks all methods. [Benchmarks](../../benchmarks/README.md) measure time and memory.",
+                "and where they come from. The [leaderboard](leaderboard.md) ranks all methods. "
+                "[Benchmarks](../../benchmarks/README.md) measure time and memory.",
                 "",
                 *table,
                 "",
