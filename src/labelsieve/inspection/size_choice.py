@@ -16,7 +16,7 @@ from labelsieve._numerics.candidate_precision import ridge_precision
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve.methods._evidence.choice import FEWEST_ROWS, SizeCurve, size_grid
-from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
+from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes, find_features
 
 #: Largest size to try with more than 5000 features.
 _MOST_OF_MANY = 1000
@@ -78,6 +78,7 @@ def choose_size(
     True
     """
     reject_lazy("choose_size", X, Y)
+    names = getattr(X, "columns", ())
     X, Y = check_problem(X, Y)
     X = within_range(X.tocsr() if is_sparse(X) else X)
     column_of = getattr(selector, "column_of", None)
@@ -86,7 +87,8 @@ def choose_size(
     method = selector if column_of is None else selector.selector
     if isinstance(method, EvidenceSelector) and isinstance(cv, Integral) and X.shape[0] >= FEWEST_ROWS:
         group = None if column_of is None else np.unique(column_of, return_inverse=True)[1]
-        seeded = clone(method).set_params(random_state=random_state)
+        keep = find_features(method.keep, names, X.shape[1])
+        seeded = clone(method).set_params(random_state=random_state, keep=keep)
         return evaluate_sizes(seeded, X, Y, column_of=group, sizes=tried, n_folds=int(cv)).curve
     # One fit serves all sizes, unless the ranking depends on the size.
     depends = getattr(selector, "ranking_depends_on_size", False)

@@ -14,6 +14,7 @@ from labelsieve._numerics.candidate_precision import LabelScale, average_precisi
 from labelsieve._numerics.result import SolverResult
 from labelsieve._numerics.sparse import Matrix
 from labelsieve._row_problem import in_memory
+from labelsieve._text import near
 from labelsieve.methods._evidence.choice import (
     Choice,
     ColumnIndex,
@@ -213,7 +214,11 @@ class EvidenceSelector(BlockSelector):
         """Rank the features. ``folds`` is the inner fold of every row, drawn at random if None."""
         n_samples, n_features = problem.shape
         n_selected = None if self.n_features_to_select == "auto" else self._n_selected(n_features)
-        kept = self._kept(n_features, n_selected)
+        kept = find_features(self.keep, getattr(self, "feature_names_in_", ()), n_features)
+        if n_selected is not None and len(kept) > n_selected:
+            raise ValueError(
+                f"n_features_to_select must be at least the number of features in keep ({len(kept)}), got {n_selected}."
+            )
         redundancy = None if isinstance(self.redundancy, str) else self.redundancy
         plan = plan_fit(
             problem.shape,
@@ -248,26 +253,6 @@ class EvidenceSelector(BlockSelector):
         }
         return SolverResult(scores=scores, n_selected=choice.n_selected, extra=extra)
 
-    def _kept(self, n_features: int, n_selected: int | None) -> tuple[int, ...]:
-        """Return the indices of the features in `keep`."""
-        names = list(getattr(self, "feature_names_in_", ()))
-        found = []
-        for feature in self.keep:
-            if isinstance(feature, str) and feature in names:
-                found.append(names.index(feature))
-            elif isinstance(feature, Integral) and 0 <= feature < n_features:
-                found.append(int(feature))
-            else:
-                raise ValueError(
-                    f"keep must contain names of features or integers from 0 to {n_features - 1}, got {feature!r}."
-                )
-        if n_selected is not None and len(set(found)) > n_selected:
-            raise ValueError(
-                f"n_features_to_select must be at least the number of features in keep ({len(set(found))}), got "
-                f"{n_selected}."
-            )
-        return tuple(dict.fromkeys(found))
-
     def _store(self, result: SolverResult, n_selected: int) -> Self:
         for name in _OPTIONAL_ATTRIBUTES:
             if hasattr(self, name):  # set by an earlier fit
@@ -280,6 +265,25 @@ class EvidenceSelector(BlockSelector):
                 stacklevel=4,
             )
         return super()._store(result, n_selected)
+
+
+def find_features(wanted: Sequence[int | str], names: Sequence[str], n_features: int) -> tuple[int, ...]:
+    """Return the indices of features given by name or index, without repetitions."""
+    places = {name: place for place, name in enumerate(names)}
+    found = []
+    for feature in wanted:
+        if isinstance(feature, str) and feature in places:
+            found.append(places[feature])
+        elif isinstance(feature, Integral) and 0 <= feature < n_features:
+            found.append(int(feature))
+        else:
+            close = near(feature, list(places)) if isinstance(feature, str) else None
+            hint = f"; did you mean {close!r}?" if close else "."
+            known = "names of features or " if places else ""
+            raise ValueError(
+                f"keep must contain {known}integers from 0 to {n_features - 1}, got {feature!r}{hint}"
+            )
+    return tuple(dict.fromkeys(found))
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,15 +312,16 @@ def evaluate_sizes(
 ) -> SizeEvaluation:
     """Cross-validate the number of columns to keep, as ``n_features_to_select="auto"`` does for features.
 
-    Uses the parameters of the selector except for the number of features. ``column_of`` is the column of
-    every feature, numbered from 0. Sizes count columns, and each column is used with all its features.
-    ``sizes`` replaces the default grid. ``n_folds=None`` uses the selector's number, but at least 5.
-    ``n_random`` random orders of the columns are scored as well. ``on_fold`` is called after every fold.
+    Uses the parameters of the selector except for the number of features. `keep` must contain indices.
+    ``column_of`` is the column of every feature, numbered from 0. Sizes count columns, and each column is
+    used with all its features. ``sizes`` replaces the default grid. ``n_folds=None`` uses the selector's
+    number, but at least 5. ``n_random`` random orders of the columns are scored as well. ``on_fold`` is
+    called after every fold.
     """
     columns = None if column_of is None else ColumnIndex(column_of)
     problem = in_memory(X, Y)
     n_columns = problem.n_features if columns is None else columns.n_columns
-    kept = selector._kept(problem.n_features, None)
+    kept = find_features(selector.keep, (), problem.n_features)
     plan = plan_fit(
         problem.shape,
         n_selected=None,
