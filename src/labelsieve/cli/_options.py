@@ -86,7 +86,7 @@ class DataOptions:
     ] = None
     text: Annotated[
         Literal["drop", "tfidf"] | None,
-        option("HOW", "Free-text columns: drop or tfidf. Default: drop.", panel=_DATA),
+        option("HOW", "Free-text columns: drop or tfidf. Default: tfidf.", panel=_DATA),
     ] = None
     role: Annotated[
         list[str] | None,
@@ -104,12 +104,25 @@ class DataOptions:
         str | None,
         option("TEXT", "Label cells that mean unknown, e.g. '?'.", panel=_DATA),
     ] = None
+    merge: Annotated[
+        list[str] | None,
+        option("COLUMNS", "Label columns whose tags form one set. Repeatable.", panel=_DATA),
+    ] = None
+    label_names: Annotated[
+        Path | None, option("FILE", "Names of labels that are codes.", panel=_DATA)
+    ] = None
+    show: Annotated[
+        list[str] | None, option("COLUMNS", "Columns to show with every row. Repeatable.", panel=_DATA)
+    ] = None
+    group: Annotated[
+        str | None, option("COLUMN", "Column whose rows no split may separate.", panel=_DATA)
+    ] = None
 
     def __post_init__(self) -> None:
         if len({os.path.realpath(file) for file in self.files}) < len(self.files):
             raise typer.BadParameter("must be different files, got the same file twice", param_hint="FILE")
-        if self.label_sep is not None and not self.label_sep.strip(" "):
-            raise typer.BadParameter("must be a character such as ';', got a blank", param_hint="--label-sep")
+        if self.label_sep is not None and not self.label_sep:
+            raise typer.BadParameter("must be a character such as ';', got nothing", param_hint="--label-sep")
         for assignment in self.role or ():
             column, _, role = assignment.rpartition("=")
             if not column or role not in ROLES:
@@ -122,10 +135,11 @@ class DataOptions:
     def given(self) -> dict[str, Any]:
         """Options with a value, as keyword arguments of `read`."""
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "files"}
-        if (
-            self.ignore is not None and len(self.ignore) == 1
-        ):  # one name that may contain commas, or several names
-            found["ignore"] = self.ignore[0]
+        for name in ("ignore", "merge", "show"):
+            if found[name] is not None and len(found[name]) == 1:
+                found[name] = found[name][0]  # one name that may contain commas, or several names
+        if self.label_sep is not None:
+            found["label_sep"] = self.label_sep.replace("\\n", "\n").replace("\\t", "\t")
         roles = dict(assignment.rpartition("=")[::2] for assignment in found.pop("role") or ())
         given = {name: value for name, value in {**found, "roles": roles}.items() if value}
         return given if self.unknown is None else {**given, "unknown": self.unknown}  # it may be empty
