@@ -16,7 +16,10 @@ WORDS = {
     "Drama": ("family", "secret", "illness", "court"),
     "Science Fiction": ("robot", "planet", "future", "alien"),
 }
-FILLER = "a young old man woman city house returns finds must his her new the story of long lost day night friend".split()
+FILLER = (
+    *("a", "young", "old", "man", "woman", "city", "house", "returns", "finds", "must", "his", "her", "new", "the"),
+    *("story", "of", "long", "lost", "day", "night", "friend"),
+)
 
 
 @dataclass(frozen=True)
@@ -108,13 +111,19 @@ def restaurants(n_rows=200, seed=2):
     frame = pd.DataFrame(
         {
             "url": [f"https://www.food.com/bangalore/{k}?context=a" for k in range(n_rows)],
-            "name": [f"{rng.choice(['Royal', 'Spice', 'Green'])} {rng.choice(FILLER)} {k}" for k in range(n_rows)],
+            "name": [
+                f"{rng.choice(['Royal', 'Spice', 'Green'])} {rng.choice(FILLER)} {k}" for k in range(n_rows)
+            ],
             "online_order": rng.choice(["Yes", "No"], n_rows),
             "rate": [rng.choice(["NEW", "-", *["4.1/5", "3.7/5", "3.9 /5"] * 10]) for _ in range(n_rows)],
             "phone": [f"080 42{k:06d}\r\n+91 97437{k:05d}" for k in range(n_rows)],
             "location": rng.choice(["Banashankari", "Jayanagar", "New Town"], n_rows),
-            "rest_type": [", ".join(row) for row in tags_of_rows(rng, ["Casual Dining", "Bar", "Pub"], n_rows, 2)],
-            "approx_cost": [f"₹{int(rng.integers(1, 9))},{int(rng.integers(100, 999))}" for _ in range(n_rows)],
+            "rest_type": [
+                ", ".join(row) for row in tags_of_rows(rng, ["Casual Dining", "Bar", "Pub"], n_rows, 2)
+            ],
+            "approx_cost": [
+                f"₹{int(rng.integers(1, 9))},{int(rng.integers(100, 999))}" for _ in range(n_rows)
+            ],
             "cuisines": [", ".join(row) for row in tags],
         }
     )
@@ -135,7 +144,9 @@ def papers(n_rows=240, seed=3):
     frame = pd.DataFrame(
         {
             "id": [f"{700 + k // 100:04d}.{k:04d}" for k in range(n_rows)],
-            "submitter": [f"{rng.choice([*'ABCDEFGH'])}. {rng.choice(['Lee', 'Ray', 'Wu'])}" for _ in range(n_rows)],
+            "submitter": [
+                f"{rng.choice([*'ABCDEFGH'])}. {rng.choice(['Lee', 'Ray', 'Wu'])}" for _ in range(n_rows)
+            ],
             "title": [f"On the {text[:30]}" for text in texts_of(rng, tags, words, 4)],
             "abstract": texts_of(rng, tags, words, 30),
             "categories": [" ".join(row) for row in tags],
@@ -265,7 +276,9 @@ def shows(n_rows=240, seed=8):
             "type": np.where(is_film, "Movie", "TV Show"),
             "title": [f"{rng.choice(FILLER)} {rng.choice(FILLER)} {k}" for k in range(n_rows)],
             "director": [rng.choice(["Ann Lee", "Bo Ray", "Cy Wu"]) if film else "" for film in is_film],
-            "country": [", ".join(row) for row in tags_of_rows(rng, ["United States", "India", "Spain"], n_rows, 2)],
+            "country": [
+                ", ".join(row) for row in tags_of_rows(rng, ["United States", "India", "Spain"], n_rows, 2)
+            ],
             "date_added": [f"September {k % 28 + 1}, 2021" for k in range(n_rows)],
             "duration": [
                 f"{rng.integers(70, 150)} min" if film else rng.choice(["1 Season", "2 Seasons", "3 Seasons"])

@@ -23,9 +23,12 @@ def test_every_column_is_taken_for_what_it_is(kind, form, tmp_path):
     source = made.frame
     if form == "csv":
         if kind == "tickets in JSON":
-            source = source.assign(**{
-                name: [json.dumps(cell) for cell in source[name]] for name in ("labels", "user", "reactions")
-            })
+            source = source.assign(
+                **{
+                    name: [json.dumps(cell) for cell in source[name]]
+                    for name in ("labels", "user", "reactions")
+                }
+            )
         source.to_csv(tmp_path / "t.csv", index=False)
         source = tmp_path / "t.csv"
     elif form == "json":
@@ -107,7 +110,9 @@ def test_corrected_lists_of_objects_keep_their_objects(tmp_path):
     made = tickets()
     made.frame.to_json(tmp_path / "t.json", orient="records")
     table = read(tmp_path / "t.json")
-    row = next(row for row, tags in enumerate(made.frame["labels"]) if [tag["name"] for tag in tags] == ["bug"])
+    row = next(
+        row for row, tags in enumerate(made.frame["labels"]) if [tag["name"] for tag in tags] == ["bug"]
+    )
     bug, docs = table.label_names.index("bug"), table.label_names.index("docs")
     write_corrected(table, [(row, bug)], [(row, docs)], tmp_path / "clean.json")
     clean = json.loads((tmp_path / "clean.json").read_text())
@@ -155,7 +160,9 @@ def vectors(n_rows=60, n_numbers=10):
     return np.random.default_rng(0).normal(size=(n_rows, n_numbers)).round(3)
 
 
-@pytest.mark.parametrize("spell", [list, np.array, str, lambda row: json.dumps(row), lambda row: str(np.array(row))])
+@pytest.mark.parametrize(
+    "spell", [list, np.array, str, lambda row: json.dumps(row), lambda row: str(np.array(row))]
+)
 def test_lists_of_numbers_are_one_column(spell):
     given = vectors()
     cells = [spell(row.tolist()) for row in given]
@@ -214,7 +221,9 @@ def test_units_that_cannot_be_converted_are_kept_apart():
     frame = pd.DataFrame({"x": ["90 min", "2 Seasons", "100 min", "1 Season"] * 5, "tags": ["a;b", "b"] * 10})
     table = read(frame)
     assert table.feature_names == ("x in min", "x is in min", "x in season", "x is in season")
-    np.testing.assert_array_equal(table.X[:4], [[90, 1, 1.5, 0], [95, 0, 2, 1], [100, 1, 1.5, 0], [95, 0, 1, 1]])
+    np.testing.assert_array_equal(
+        table.X[:4], [[90, 1, 1.5, 0], [95, 0, 2, 1], [100, 1, 1.5, 0], [95, 0, 1, 1]]
+    )
 
 
 @pytest.mark.parametrize(
@@ -229,7 +238,9 @@ def test_units_that_cannot_be_converted_are_kept_apart():
     ],
 )
 def test_identifiers_are_recognized_although_they_repeat(cells):
-    frame = pd.DataFrame({"c": [cells(k) for k in range(45)], "x": np.arange(45) * 0.5, "tags": ["a;b", "b", "a"] * 15})
+    frame = pd.DataFrame(
+        {"c": [cells(k) for k in range(45)], "x": np.arange(45) * 0.5, "tags": ["a;b", "b", "a"] * 15}
+    )
     column = named(read(frame))["c"]
     assert (column.role, column.features) == ("id", ())
     assert "roles={'c'" in column.note
@@ -258,7 +269,9 @@ def test_missing_values_are_features_of_every_role():
 
 def ids(cells, **columns):
     n = len(cells)
-    return pd.DataFrame({"name": cells, "x": np.arange(n) * 0.5, **columns, "tags": (["a;b", "b", "a"] * n)[:n]})
+    return pd.DataFrame(
+        {"name": cells, "x": np.arange(n) * 0.5, **columns, "tags": (["a;b", "b", "a"] * n)[:n]}
+    )
 
 
 @pytest.mark.parametrize("cells", [["a", "b", "a", "c", "d", "e"], ["a", "b", "", "c", "d", "e"]])

@@ -48,7 +48,7 @@ def option(metavar: str, text: str, *names: str, panel: str | None = None, **lim
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide notes and progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, and JSON with --json.")]
 Jobs = Annotated[int | None, option("N", "Number of processes. Default: all cores.", "--jobs", "-j", min=1)]
 Html = Annotated[Path | None, option("FILE", "HTML page to write, with interactive charts.")]
 RowTruth = Annotated[
@@ -108,9 +108,7 @@ class DataOptions:
         list[str] | None,
         option("COLUMNS", "Label columns whose tags form one set. Repeatable.", panel=_DATA),
     ] = None
-    label_names: Annotated[
-        Path | None, option("FILE", "Names of labels that are codes.", panel=_DATA)
-    ] = None
+    label_names: Annotated[Path | None, option("FILE", "Names of labels that are codes.", panel=_DATA)] = None
     show: Annotated[
         list[str] | None, option("COLUMNS", "Columns to show with every row. Repeatable.", panel=_DATA)
     ] = None
@@ -149,9 +147,12 @@ class DataOptions:
         if review is None:
             return self
         written = id_column(review)
+        if written is None:  # rows are numbered
+            return self
         if self.id not in (None, written):
-            has = "numbers its rows" if written is None else f"names its rows by {written!r}"
-            raise typer.BadParameter(f"{str(review)!r} {has}, not by {self.id!r}", param_hint="--id")
+            raise typer.BadParameter(
+                f"{str(review)!r} names its rows by {written!r}, not by {self.id!r}", param_hint="--id"
+            )
         return replace(self, id=written)
 
     def find_entry(self, console: Console, *, in_blocks: bool = False) -> CatalogEntry | None:

@@ -93,7 +93,7 @@ def audit(
     if as_json:
         typer.echo(found.to_json(), nl=False)
     else:
-        print_summary(found, results())
+        print_summary(found, results(quiet=quiet))
     if html is not None:
         console.print(f"wrote {html}")
 

@@ -161,7 +161,7 @@ def issues(
         typer.echo(found.to_json(n_issues=worst or _SHOWN), nl=False)
     else:
         for part in filter(None, (listed, listed.missing)):
-            _print_tables(found, part, worst or _SHOWN, results(), corrections.get(part.which))
+            _print_tables(found, part, worst or _SHOWN, results(quiet=quiet), corrections.get(part.which))
     for written in filter(None, (output, html)):
         console.print(f"wrote {written}")
 
@@ -197,6 +197,7 @@ def _draw(
         dataset.candidates,
         which=which,
         checked=review,
+        row_groups=dataset.groups,
         label_names=dataset.label_names,
         row_ids=range(dataset.X.shape[0]),
         **prediction,

@@ -45,8 +45,12 @@ _ENDINGS = (
 _ID_FORMS = {
     "web addresses": re.compile(r"(?:https?|ftp|s3)://\S+|www\.\S+\.\S+", re.IGNORECASE),
     "e-mail addresses": re.compile(r"[^\s@]+@[^\s@]+\.[a-z]{2,}", re.IGNORECASE),
-    "hashes": re.compile(r"(?=.*\d)(?=.*[a-f])[0-9a-f]{16,128}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE),
-    "file names": re.compile(rf"[^\n]*[^\s.]\.(?:{_ENDINGS})|(?:[a-z]:\\|\.{{0,2}}/)\S*[/\\]\S+", re.IGNORECASE),
+    "hashes": re.compile(
+        r"(?=.*\d)(?=.*[a-f])[0-9a-f]{16,128}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
+    ),
+    "file names": re.compile(
+        rf"[^\n]*[^\s.]\.(?:{_ENDINGS})|(?:[a-z]:\\|\.{{0,2}}/)\S*[/\\]\S+", re.IGNORECASE
+    ),
     "phone numbers": re.compile(r"[+(0][\d\s().-]{6,20}|\d{2,4}(?:[\s-]\d{2,4}){2,4}"),
 }
 _SEVERAL = re.compile(r"\s*[\r\n,;|]+\s*")
@@ -178,7 +182,9 @@ def infer_column_type(
     if vectors is not None:
         return TypedColumn("vector", vectors)
     if role == "vector":
-        raise fail(f"column {name!r} must contain lists of numbers of one length for the role 'vector'; check `roles`")
+        raise fail(
+            f"column {name!r} must contain lists of numbers of one length for the role 'vector'; check `roles`"
+        )
     numbers = plain_numbers(cells) if role is None else None
     if numbers is not None and numbers.min() < numbers.max():
         found = _number_column(numbers, name)
@@ -285,7 +291,12 @@ class _Column:
             found = _number_column(column.values, self.name)
             notes = "; ".join(filter(None, (column.note, found.note)))
             # Keep identifiers as written.
-            return replace(column, role=found.role, note=notes, values=self.strings if found.role == "id" else found.values)
+            return replace(
+                column,
+                role=found.role,
+                note=notes,
+                values=self.strings if found.role == "id" else found.values,
+            )
         dates, note = self._read("date")
         if self._fraction(dates) >= _MIN_FRACTION:
             return self._typed("date", dates, note)
@@ -395,7 +406,9 @@ class _Column:
     def _as_words(self) -> TypedColumn:
         """Convert the cells to identifiers, free text or categories."""
         n_different = len(self.words)
-        n_words = sum(len(text.split()) + len(_UNSPACED.findall(text)) // 2 for text in self.words) / n_different
+        n_words = (
+            sum(len(text.split()) + len(_UNSPACED.findall(text)) // 2 for text in self.words) / n_different
+        )
         length = sum(map(len, self.words)) / n_different
         is_different = n_different > _MOSTLY_DIFFERENT * self.n_present and n_different >= _MIN_IDENTIFIERS
         is_unique = n_different == len(self.texts)

@@ -24,8 +24,8 @@ from labelsieve.io.frames import (
     sheet_rows,
     table_format,
 )
-from labelsieve.io.spellings import MISSING, boolean_value
 from labelsieve.io.labels import Labels
+from labelsieve.io.spellings import MISSING, boolean_value
 from labelsieve.io.tables import Origin
 from labelsieve.io.tags import parse_list, split_tags, tag_text
 from labelsieve.io.writing import replacing, write
@@ -123,7 +123,11 @@ def _merged_cell(labels: Labels, cells: Any, tag: str | None, *, is_new: bool) -
     """Return the position of the merged column that has a tag, or of one to add it to: an empty one, else the last."""
     for position in labels.merged:
         cell = cells.iloc[position]
-        tags = split_tags(str(cell), labels.separators[position]) if isinstance(cell, str) else _items_of(cell)[1]
+        tags = (
+            split_tags(str(cell), labels.separators[position])
+            if isinstance(cell, str)
+            else _items_of(cell)[1]
+        )
         if _is_empty(cell) if is_new else tag in map(tag_text, tags):
             return position
     return labels.merged[-1]

@@ -135,7 +135,11 @@ def _encode_column(column: TypedColumn, name: str, options: ReadOptions, fail: F
     elif role == "text" and options.text != "drop":
         yield from _encode_words(values, name)
     is_often_missing = _MIN_MISSING <= n_missing <= len(values) - _MIN_MISSING
-    if role in ("number", "date", "boolean", "tags", "text", "vector") and missing is None and is_often_missing:
+    if (
+        role in ("number", "date", "boolean", "tags", "text", "vector")
+        and missing is None
+        and is_often_missing
+    ):
         if role == "text" and options.text == "drop":
             return
         yield _Encoded(pd.isna(values)[:, None].astype(np.float64), [f"{name} is missing"])

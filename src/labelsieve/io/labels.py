@@ -219,7 +219,8 @@ def _union_of_sets(sets: Sequence[tuple[Matrix, list[str]]]) -> tuple[Matrix, li
     holes = total.copy()
     for matrix, tags in sets:
         place = sp.csr_array(
-            (np.ones(len(tags)), (np.arange(len(tags)), np.searchsorted(union, tags))), (len(tags), len(union))
+            (np.ones(len(tags)), (np.arange(len(tags)), np.searchsorted(union, tags))),
+            (len(tags), len(union)),
         )
         matrix = sp.csr_array(matrix, dtype=np.float64)
         total += sp.csr_array(fill_unknown(matrix)) @ place
@@ -242,7 +243,8 @@ def _renamed(names: Sequence[str], given: Any, fail: Fail) -> list[str]:
     known = {str(code): str(word) for code, word in new.items()}
     if not known.keys() & set(names):
         raise fail(
-            f"must have labels that `label_names` names, such as {next(iter(known), '')!r}, got {names[0]!r}; check both"
+            f"must have labels that `label_names` names, such as {next(iter(known), '')!r}, got {names[0]!r}; check "
+            "both"
         )
     return [known.get(name, name) for name in names]
 

@@ -29,9 +29,7 @@ _QUANTITY = re.compile(
 _COMPOUND = re.compile(r"(?:\d+(?:\.\d+)?\s*[a-z]+\.?(?:,?\s*(?:and\s)?\s*)?){2,}", re.IGNORECASE)
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)", re.IGNORECASE)
 _CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d(?:\.\d+)?))?")
-_ISO = re.compile(
-    r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?(?<!P)(?<!T)", re.IGNORECASE
-)
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?(?<!P)(?<!T)", re.IGNORECASE)
 # More units than this are parts of names.
 _MAX_UNITS = 3
 
@@ -93,7 +91,8 @@ def _minutes(text: str) -> float | None:
         return 60 * float(found[1]) + float(found[2]) + float(found[3] or 0) / 60
     if (found := _ISO.fullmatch(text)) and any(found.groups()):
         return sum(
-            float(part or 0) * factor for part, factor in zip(found.groups(), (1440, 60, 1, 1 / 60), strict=True)
+            float(part or 0) * factor
+            for part, factor in zip(found.groups(), (1440, 60, 1, 1 / 60), strict=True)
         )
     if not _COMPOUND.fullmatch(text):
         return None

@@ -75,9 +75,9 @@ def read(
 
     Tables may have columns of any type. `read` infers the role of each column, reports it in `Dataset.columns`, and
     encodes the column as features. You can override the roles with `roles`. A number or boolean gives one feature. A
-    date gives time, month, weekday and hour. A category or a list of tags gives one 0/1 feature per frequent value, free
-    text one TF-IDF feature per frequent word or pair of words, and a vector one feature per number. Identifiers and
-    constant columns are left out. ARFF, MATLAB, NPZ, NPY and svmlight files, and files from `write`,
+    date gives time, month, weekday and hour. A category or a list of tags gives one 0/1 feature per frequent value,
+    free text one TF-IDF feature per frequent word or pair of words, and a vector one feature per number. Identifiers
+    and constant columns are left out. ARFF, MATLAB, NPZ, NPY and svmlight files, and files from `write`,
     declare their features, and all of them are kept.
 
     Parameters
@@ -132,8 +132,8 @@ def read(
     merge : str, sequence of str or None, default=None
         Columns of tags that form one set, such as ``"Type 1,Type 2"``. They are labels.
     label_names : path, sequence of str, mapping or None, default=None
-        Names of labels that are codes: a mapping, names in the order of the codes, or a file with either (JSON, one name
-        per line, or one code and name per line).
+        Names of labels that are codes: a mapping, names in the order of the codes, or a file with either (JSON, one
+        name per line, or one code and name per line).
     show : str, sequence of str or None, default=None
         Columns of a table to show with every row. Free text is always shown.
     group : str or None, default=None

@@ -263,9 +263,7 @@ def _row_groups(
         keys.append(np.where(alone, -1 - np.arange(n_rows), pd.factorize(cells)[0]))
         notes.append(f"splits keep the {len(np.unique(keys[0])):,} groups of {group!r} together")
     features = {
-        at: column
-        for at, column in typed.items()
-        if column.role not in ("id", "constant", "ignored")
+        at: column for at, column in typed.items() if column.role not in ("id", "constant", "ignored")
     }
     codes = [_codes(column.values) for column in features.values()]
     if any(2 * (code.max(initial=0) + 1) >= n_rows for code in codes):
@@ -286,9 +284,10 @@ def _row_groups(
 def _codes(values: np.ndarray) -> np.ndarray:
     """Number the different values of a column."""
     if values.dtype == object:
-        values = np.array([
-            value.tobytes() if isinstance(value, np.ndarray) else repr(value) for value in values
-        ], dtype=object)
+        values = np.array(
+            [value.tobytes() if isinstance(value, np.ndarray) else repr(value) for value in values],
+            dtype=object,
+        )
     return pd.factorize(values, use_na_sentinel=False)[0]
 
 

@@ -72,8 +72,8 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         """True if the order of the columns depends on the number of columns to keep."""
         return bool(getattr(self.selector, "ranking_depends_on_size", False))
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Rank the columns. `X` and `y` are passed to the method."""
+    def fit(self, X: Any, y: Any, row_groups: Any = None) -> Self:
+        """Rank the columns. `X` and `y` are passed to the method, and so is `row_groups` to `EvidenceSelector`."""
         X = X if hasattr(X, "shape") else np.asarray(X)
         column_of = np.asarray(self.column_of)
         self.columns_, group = np.unique(column_of, return_inverse=True)
@@ -87,14 +87,16 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         if hasattr(self, "size_curve_"):  # set by an earlier fit
             delattr(self, "size_curve_")
         if self._is_automatic() and X.shape[0] >= FEWEST_ROWS:
-            chosen = evaluate_sizes(method, *check_problem(X, y, takes_unknown=True), column_of=group)
+            checked = check_problem(X, y, takes_unknown=True)
+            chosen = evaluate_sizes(method, *checked, column_of=group, row_groups=row_groups)
             self.n_features_, self.size_curve_ = chosen.n_selected, chosen.curve
             method.set_params(redundancy=chosen.redundancy)
         else:
             wanted = self.n_features_to_select
             wanted = None if isinstance(wanted, str) else wanted
             self.n_features_ = count_selected(wanted, n_columns, "columns that can be ranked")
-        self.selector_ = method.set_params(n_features_to_select=self.n_features_).fit(X, y)
+        kept_together = {"row_groups": row_groups} if isinstance(method, EvidenceSelector) else {}
+        self.selector_ = method.set_params(n_features_to_select=self.n_features_).fit(X, y, **kept_together)
         order = np.argsort(self.selector_.ranking_, kind="stable")
         columns = ColumnIndex(group).order(order)
         self.ranking_ = np.empty(n_columns, dtype=np.intp)
