@@ -17,7 +17,22 @@ WORDS = {
     "Science Fiction": ("robot", "planet", "future", "alien"),
 }
 FILLER = (
-    *("a", "young", "old", "man", "woman", "city", "house", "returns", "finds", "must", "his", "her", "new", "the"),
+    *(
+        "a",
+        "young",
+        "old",
+        "man",
+        "woman",
+        "city",
+        "house",
+        "returns",
+        "finds",
+        "must",
+        "his",
+        "her",
+        "new",
+        "the",
+    ),
     *("story", "of", "long", "lost", "day", "night", "friend"),
 )
 

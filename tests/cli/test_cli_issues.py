@@ -74,7 +74,8 @@ def test_a_review_file_lists_every_label(table, planted, capsys):
     assert code == 0
     assert "wrote review.csv" in err
     lines = lines_of("review.csv")
-    assert list(lines[0]) == ["sample", "label", "issue", "rank", "support", "verdict", "draw", "planned"]
+    measured = ["sample", "label", "issue", "rank", "support"]
+    assert list(lines[0]) == [*measured, "other labels", "verdict", "draw", "planned"]
     assert len(lines) == planted.Y_candidates.sum()
     issues = find_label_issues(planted.X, planted.Y_candidates)
     assert [int(line["sample"]) for line in lines] == issues.rows.tolist()
@@ -252,9 +253,13 @@ def test_invalid_row_names_are_an_error(table, named, capsys):
     assert "'nest'" in fails(capsys, 1, "issues", named, "--labels", "2", "--id", "nest")
     assert "'noise' repeats" in run(capsys, "issues", table, "--labels", "2", "--id", "noise")[2]
     assert "digits" in fails(capsys, 2, "issues", "digits", "--id", "name")
-    run(capsys, "issues", table, "--labels", "2", "-o", "review.csv")
-    options = ["--labels", "2", "--id", "bird", "-o", "clean.csv"]
-    for command in (["issues", named, "--checked", "review.csv"], ["apply-review", named, "review.csv"]):
+    named_review = ["issues", named, "--labels", "2", "--id", "bird", "-o", "birds_review.csv"]
+    assert run(capsys, *named_review)[0] == 0
+    options = ["--labels", "2", "--id", "noise", "-o", "clean.csv"]
+    for command in (
+        ["issues", named, "--checked", "birds_review.csv"],
+        ["apply-review", named, "birds_review.csv"],
+    ):
         assert "'bird'" in fails(capsys, 2, *command, *options)
 
 

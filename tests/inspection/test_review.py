@@ -152,6 +152,7 @@ def test_the_list_of_issues_holds_ranks_and_verdicts(tmp_path):
         "rank",
         "support",
         "probability",
+        "other labels",
         "verdict",
         "draw",
         "planned",

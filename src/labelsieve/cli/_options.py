@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from labelsieve._text import count, near, short
+from labelsieve.cli import in_options
 from labelsieve.cli._console import (
     Status,
     download_bars,
@@ -180,7 +181,13 @@ class DataOptions:
     def read(self, console: Console, *, chunks: int | str | None = None) -> Dataset:
         """Read the files or load the catalogue dataset."""
         entry = self.find_entry(console, in_blocks=chunks is not None)
-        return load(entry.name) if entry is not None else read(self.files, chunks=chunks, **self.given)
+        if entry is not None:
+            return load(entry.name)
+        dataset = read(self.files, chunks=chunks, **self.given)
+        if not dataset.is_table:
+            return dataset
+        columns = tuple(column._replace(note=in_options(column.note)) for column in dataset.columns)
+        return replace(dataset, columns=columns, notes=tuple(map(in_options, dataset.notes)))
 
 
 def with_data_options(command: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:
