@@ -245,7 +245,7 @@ def test_the_error_of_a_method_names_the_file(capsys, table):
         (("./data.csv",), "FILE"),
         (("--missing", "median"), "'median'"),
         (("--role", "x=colour"), "category"),
-        (("--label-sep", " "), "--label-sep"),
+        (("--label-sep", ""), "--label-sep"),
         (("--output", "no/such/folder.csv"), "'no/such/folder.csv'"),
         (("--write-data", "small.parquet"), "'small.parquet'"),
         (("--write-data", "data.csv"), "'data.csv'"),

@@ -16,7 +16,7 @@ from rich.console import Console, RenderableType
 
 from labelsieve import METHODS
 from labelsieve._base import BaseSelector, BlockSelector, check_parameters
-from labelsieve._text import closest, count, csv_text, short
+from labelsieve._text import closest, count, csv_text, install_command, short
 from labelsieve.cli._console import PlainConsole, command_line, lay_out, messages, results
 from labelsieve.cli._options import (
     AsJson,
@@ -188,10 +188,10 @@ def select(
             console.print(f"note: {data_copy} contains encoded features, not the original columns.")
     if html is not None:
         write_text(html, found.to_html())
-    if output is None:
+    if output is None and (as_json or not quiet):
         ending = ".json" if as_json else ""
         typer.echo(_formatted(found, ranking, ending, everything, by_label, results()), nl=False)
-    else:
+    elif output is not None:
         ending = ".json" if as_json else output.suffix.lower()
         plain = PlainConsole(file=io.StringIO(), width=100)
         write_text(output, _formatted(found, ranking, ending, everything, by_label, plain))
@@ -247,7 +247,8 @@ def _dask_cluster(address: str | None, console: Console) -> Iterator[None]:
     try:
         from labelsieve._blocks.cluster import LostClusterError, connect
     except ImportError:
-        raise DatasetError("--dask needs dask. Install it: pip install 'labelsieve[dask]'.") from None
+        command = install_command("dask", "distributed")
+        raise DatasetError(f"--dask needs dask. Install it: {command}") from None
     # Without this, a traceback is logged before the error below.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:

@@ -73,8 +73,8 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         """True if the order of the columns depends on the number of columns to keep."""
         return bool(getattr(self.selector, "ranking_depends_on_size", False))
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Rank the columns. `X` and `y` are passed to the method."""
+    def fit(self, X: Any, y: Any, row_groups: Any = None) -> Self:
+        """Rank the columns. `X` and `y` are passed to the method, and so is `row_groups` to `EvidenceSelector`."""
         X = X if hasattr(X, "shape") else np.asarray(X)
         column_of = np.asarray(self.column_of)
         self.columns_, group = np.unique(column_of, return_inverse=True)
@@ -94,7 +94,8 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         if hasattr(self, "size_curve_"):  # set by an earlier fit
             delattr(self, "size_curve_")
         if self._is_automatic() and X.shape[0] >= FEWEST_ROWS:
-            chosen = evaluate_sizes(method, *check_problem(X, y, takes_unknown=True), column_of=group)
+            checked = check_problem(X, y, takes_unknown=True)
+            chosen = evaluate_sizes(method, *checked, column_of=group, row_groups=row_groups)
             self.n_features_, self.size_curve_ = chosen.n_selected, chosen.curve
             method.set_params(redundancy=chosen.redundancy)
         else:
@@ -106,8 +107,10 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
                 f"n_features_to_select must be at least the number of columns in keep ({n_kept}), got "
                 f"{self.n_features_}."
             )
+        kept_together = {"row_groups": row_groups} if isinstance(method, EvidenceSelector) else {}
         # All features of a kept column are selected.
-        self.selector_ = method.set_params(n_features_to_select=self.n_features_ + n_extra).fit(X, y)
+        method.set_params(n_features_to_select=self.n_features_ + n_extra)
+        self.selector_ = method.fit(X, y, **kept_together)
         order = np.argsort(self.selector_.ranking_, kind="stable")
         columns = ColumnIndex(group).order(order)
         self.ranking_ = np.empty(n_columns, dtype=np.intp)
