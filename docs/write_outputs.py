@@ -68,8 +68,12 @@ def with_outputs(page: Path) -> str:
         return f"{block['head']}\n<!-- output -->\n```text\n{output}\n```\n"
 
     text = page.read_text(encoding="utf-8")
-    with page_folder(), patch.dict(sys.modules, {"page": module}):
-        return _BLOCK.sub(run, text)
+    sys.modules["page"] = module  # not with patch.dict, which would unload what the page imports
+    try:
+        with page_folder():
+            return _BLOCK.sub(run, text)
+    finally:
+        del sys.modules["page"]
 
 
 @contextmanager
