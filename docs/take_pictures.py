@@ -21,6 +21,7 @@ IMAGES = Path(__file__).parent / "images"
 
 
 def main() -> None:
+    """Take all pictures."""
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, chromium_sandbox=False)
@@ -52,7 +53,7 @@ def main() -> None:
             page = open_page(app.url, 1200, 900, "dark")
             press(page, "4")
             press(page, "g")
-            for place in range(6):
+            for _ in range(6):
                 page.keyboard.press("ArrowRight")
                 row, label = map(int, page.evaluate("document.activeElement.dataset.key").split("-"))
                 press(page, "y" if is_right(digits.Y, label, row, page) else "n")
@@ -86,6 +87,7 @@ def press(page: Page, key: str) -> None:
 
 
 def take(page: Page, name: str) -> None:
+    """Save a picture of the page."""
     page.wait_for_timeout(300)  # images load
     page.screenshot(path=IMAGES / f"{name}.png")
     print(f"wrote {IMAGES / name}.png")

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from labelsieve._candidates import split_unknown
 from labelsieve._numerics.batches import batches
@@ -87,7 +88,7 @@ def linear_directions(X: Matrix) -> Directions:
     if not is_sparse(Z.X):
         return Directions(strength, Z.take, turn, penalties)
     scaled, mean = Z.scaling.split(Z.X)
-    return Directions(strength, scaled.tocsr().__getitem__, turn, penalties, mean)
+    return Directions(strength, sp.csr_array(scaled).__getitem__, turn, penalties, mean)
 
 
 def rbf_directions(X: Matrix) -> Directions:
@@ -214,7 +215,7 @@ class LeaveOneOut:
         `X` is what `linear_directions` was given. Returns a base, the share of the other rows that have the label, and
         effects of shape (n_places, n_features): they add up to Y minus the residual.
         """
-        n_samples, directions = X.shape[0], self._directions
+        n_samples = X.shape[0]
         weights = self.weights(X)
         Z = self.features(X)
         distinct, place = np.unique(rows, return_inverse=True)

@@ -2,9 +2,9 @@
 
 Each line holds one label of one row: the row index (``sample``), the row name (``id:COLUMN``) if there is one, the
 label, the ``issue`` (wrong or missing) and a ``verdict``: right if the row should have the label, wrong if not, unsure,
-or empty. Labels of a random draw have its id (``draw``) and its planned size (``planned``). The other labels of the row,
-its free text and the columns to show (``show:COLUMN``) help the reviewer and are not read. If a label of a row has
-several lines, the last one counts.
+or empty. Labels of a random draw have its id (``draw``) and its planned size (``planned``). The other labels of the
+row, its free text and the columns to show (``show:COLUMN``) help the reviewer and are not read. If a label of a row
+has several lines, the last one counts.
 
 `labelsieve review` appends lines to such a file. Its last heading, ``data:CHECKSUM``, names the data, and a last line
 without a line end was not written completely and does not count. The JSON export of Label Studio is read too.
@@ -90,7 +90,7 @@ def issues_to_frame(
             np.full(len(rows), part.which == "missing"),
             *_draws_of(part, rows, labels),
         )
-        tables.append(_to_frame(review, dataset, columns))
+        tables.append(_to_frame(review, dataset, {**columns, **_context_of(review, dataset)}))
     check_names(dataset)
     return tables[0] if len(tables) == 1 else _stacked(tables)
 
@@ -126,7 +126,7 @@ def review_to_csv(review: Review, dataset: Dataset) -> str:
 def review_to_frame(review: Review, dataset: Dataset) -> DataFrame:
     """Return labels to review as a table, without ranks."""
     check_names(dataset)
-    return _to_frame(review, dataset, {})
+    return _to_frame(review, dataset, _context_of(review, dataset))
 
 
 def journal_to_csv(review: Review, dataset: Dataset, checksum: str) -> str:
@@ -149,7 +149,6 @@ def _to_frame(review: Review, dataset: Dataset, columns: dict[str, Sequence[obje
         "label": [dataset.label_names[label] for label in review.labels],
         "issue": ["missing" if value else "wrong" for value in review.is_missing],
         **columns,
-        **_context_of(review, dataset),
         "verdict": [VERDICTS[int(answer)] for answer in review.answers],
         "draw": [draws[number].id if number else "" for number in review.numbers.tolist()],
         "planned": [draws[number].size if number else "" for number in review.numbers.tolist()],
