@@ -87,7 +87,7 @@ def press(page: Page, key: str) -> None:
 
 
 def take(page: Page, name: str) -> None:
-    """Save a picture of the page."""
+    """Write a picture of the window."""
     page.wait_for_timeout(300)  # images load
     page.screenshot(path=IMAGES / f"{name}.png")
     print(f"wrote {IMAGES / name}.png")

@@ -107,7 +107,7 @@ def _run_command(words: list[str]) -> None:
         code = main(words)
     if code:
         raise RuntimeError(f"labelsieve {shlex.join(words)} failed: {notes.getvalue()}")
-    if "--draw" in words:
+    if "--draw" in words and "--format" not in words:
         _review(Path(words[words.index("-o") + 1]))
 
 

@@ -35,6 +35,12 @@ class RunningReview:
         Address of the page. It contains a random token, so do not share it.
     file : Path
         Review file.
+
+    Examples
+    --------
+    >>> import labelsieve
+    >>> with labelsieve.review("animals.csv", "tags") as app:  # doctest: +SKIP
+    ...     app.wait()
     """
 
     def __init__(self, session: ReviewSession, port: int = 0) -> None:
@@ -156,10 +162,13 @@ def review(
     Examples
     --------
     >>> import labelsieve
-    >>> app = labelsieve.review("animals.csv", "tags")  # doctest: +SKIP
-    >>> app.url  # doctest: +SKIP
-    'http://127.0.0.1:45231/N2JxX0c2b1lWZ3pUa1lLd1hVdnhTU0JU/'
-    >>> app.close()  # doctest: +SKIP
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> X, Y = [[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 0], [0, 1], [1, 1]]
+    >>> with TemporaryDirectory() as folder:
+    ...     with labelsieve.review(X, Y, file=Path(folder, "review.csv"), n_drawn=2) as app:
+    ...         print(app.url[:17], len(app.review.open))  # review in the browser
+    http://127.0.0.1: 2
     """
     require_packages()
     check_count(n_drawn, "n_drawn", minimum=1)

@@ -570,7 +570,10 @@ class ReviewSession:
         issues, removals = self._promises().issues, self._removals()
         if not issues.complete_draws():
             return []
-        sentences = [wording.describe_guarantees(issues)]
+        try:
+            sentences = [issues.error_interval().describe("wrong")]
+        except ValueError as error:  # too few labels
+            sentences = [str(error)]
         if removals is not None and len(removals):
             sentences.append(wording.describe_correction(issues, removals))
         elif removals is not None:
