@@ -13,7 +13,7 @@ without a line end was not written completely and does not count. The JSON expor
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +141,7 @@ def check_names(dataset: Dataset) -> None:
         _index_names(list(map(str, dataset.row_ids)), "rows")
 
 
-def _to_frame(review: Review, dataset: Dataset, columns: dict[str, Sequence[object]]) -> DataFrame:
+def _to_frame(review: Review, dataset: Dataset, columns: Mapping[str, Sequence[object]]) -> DataFrame:
     """Return a table in the format of `read_review`."""
     draws = {draw.number: draw for draw in review.draws}
     columns = {

@@ -95,8 +95,12 @@ class Study:
     def names(self) -> dict[str, tuple[str, ...]]:
         """Names of the datasets, noises, classifiers and metrics with results."""
         facts = self.summary.facts
-        orders: tuple[Iterable[str], ...]
-        orders = (self.summary.datasets, facts.noise_rates, facts.classifiers, facts.metrics)
+        orders: list[Iterable[str]] = [
+            self.summary.datasets,
+            facts.noise_rates,
+            facts.classifiers,
+            facts.metrics,
+        ]
         known = {level: set(self.values.index.get_level_values(level)) for level in CELL}
         return {
             level: tuple(name for name in order if name in known[level])
