@@ -68,7 +68,7 @@ def with_outputs(page: Path) -> str:
         return f"{block['head']}\n<!-- output -->\n```text\n{output}\n```\n"
 
     text = page.read_text(encoding="utf-8")
-    sys.modules["page"] = module
+    sys.modules["page"] = module  # not with patch.dict, which would unload what the page imports
     try:
         with page_folder():
             return _BLOCK.sub(run, text)

@@ -54,7 +54,7 @@ def test_demo_counts_the_wrong_labels_among_the_first_twenty(demo):
 def test_commands_suggested_by_the_demo_run(capsys, demo):
     commands = re.findall(r"^  labelsieve (.*)$", demo[1], re.MULTILINE)
     assert [shlex.split(command)[0] for command in commands] == ["audit", "select", "review", "review"]
-    for command in commands[:2]:
+    for command in commands[:2]:  # the others run until they are stopped
         assert run(capsys, *shlex.split(command))[0] == 0
 
 

@@ -26,7 +26,11 @@ import pytest
         ),
         ("solvers", ("--datasets", "planted"), ("planted",)),
         ("review", ("--order", "--datasets", "planted", "--seeds", "1"), ("planted",)),
-        ("costs", ("--datasets", "planted", "--methods", "sum-f"), ("sum-f",)),
+        (
+            "costs",
+            ("--datasets", "planted", "--methods", "sum-f", "rivals"),
+            ("sum-f", "extra-trees", "sklearn-chi2", "fastcan"),
+        ),
         ("blocks", ("--memory", "--rows", "2000", "--features", "40"), ()),
         ("startup", ("--repeats", "1"), ("labelsieve --version", "labelsieve --help")),
     ],

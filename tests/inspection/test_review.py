@@ -153,6 +153,7 @@ def test_the_list_of_issues_holds_ranks_and_verdicts(tmp_path):
         "rank",
         "support",
         "probability",
+        "other labels",
         "verdict",
         "draw",
         "planned",
@@ -269,17 +270,9 @@ def test_names_of_rows_are_read_from_parquet(tmp_path):
         assert read(tmp_path / "d.parquet", labels="y", id="name").row_ids == names
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("x,name,y\n1,a,0\n2,a,1\n", "'a' 2 times"),
-        ("x,name,y\n1,a,0\n2,,1\n", "'name'.*empty"),
-        ("x,y\n1,1\n2,0\n", "no column 'name'"),
-    ],
-)
-def test_unknown_row_names_are_rejected(tmp_path, content, said):
-    with pytest.raises(DatasetError, match=said):
-        read(saved(tmp_path / "data.csv", content), labels="y", id="name")
+def test_an_unknown_column_of_names_is_rejected(tmp_path):
+    with pytest.raises(DatasetError, match="no column 'name'"):
+        read(saved(tmp_path / "data.csv", "x,y\n1,1\n2,0\n"), labels="y", id="name")
 
 
 def test_matrices_have_no_column_of_names(tmp_path):

@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from labelsieve._text import count, near, short
+from labelsieve.cli import in_options
 from labelsieve.cli._console import (
     Status,
     download_bars,
@@ -48,7 +49,7 @@ def option(metavar: str, text: str, *names: str, panel: str | None = None, **lim
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide notes and progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, and JSON with --json.")]
 Jobs = Annotated[int | None, option("N", "Number of processes. Default: all cores.", "--jobs", "-j", min=1)]
 Html = Annotated[Path | None, option("FILE", "HTML page to write, with interactive charts.")]
 RowTruth = Annotated[
@@ -114,7 +115,7 @@ class DataOptions:
     ] = None
     text: Annotated[
         Literal["drop", "tfidf"] | None,
-        option("HOW", "Free-text columns: drop or tfidf. Default: drop.", panel=_DATA),
+        option("HOW", "Free-text columns: drop or tfidf. Default: tfidf.", panel=_DATA),
     ] = None
     role: Annotated[
         list[str] | None,
@@ -132,12 +133,23 @@ class DataOptions:
         str | None,
         option("TEXT", "Label cells that mean unknown, e.g. '?'.", panel=_DATA),
     ] = None
+    merge: Annotated[
+        list[str] | None,
+        option("COLUMNS", "Label columns whose tags form one set. Repeatable.", panel=_DATA),
+    ] = None
+    label_names: Annotated[Path | None, option("FILE", "Names of labels that are codes.", panel=_DATA)] = None
+    show: Annotated[
+        list[str] | None, option("COLUMNS", "Columns to show with every row. Repeatable.", panel=_DATA)
+    ] = None
+    group: Annotated[
+        str | None, option("COLUMN", "Column whose rows no split may separate.", panel=_DATA)
+    ] = None
 
     def __post_init__(self) -> None:
         if len({os.path.realpath(file) for file in self.files}) < len(self.files):
             raise typer.BadParameter("must be different files, got the same file twice", param_hint="FILE")
-        if self.label_sep is not None and not self.label_sep.strip(" "):
-            raise typer.BadParameter("must be a character such as ';', got a blank", param_hint="--label-sep")
+        if self.label_sep is not None and not self.label_sep:
+            raise typer.BadParameter("must be a character such as ';', got nothing", param_hint="--label-sep")
         for assignment in self.role or ():
             column, _, role = assignment.rpartition("=")
             if not column or role not in ROLES:
@@ -150,10 +162,11 @@ class DataOptions:
     def given(self) -> dict[str, Any]:
         """Options with a value, as keyword arguments of `read`."""
         found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "files"}
-        if (
-            self.ignore is not None and len(self.ignore) == 1
-        ):  # one name that may contain commas, or several names
-            found["ignore"] = self.ignore[0]
+        for name in ("ignore", "merge", "show"):
+            if found[name] is not None and len(found[name]) == 1:
+                found[name] = found[name][0]  # one name that may contain commas, or several names
+        if self.label_sep is not None:
+            found["label_sep"] = self.label_sep.replace("\\n", "\n").replace("\\t", "\t")
         roles = dict(assignment.rpartition("=")[::2] for assignment in found.pop("role") or ())
         given = {name: value for name, value in {**found, "roles": roles}.items() if value}
         return given if self.unknown is None else {**given, "unknown": self.unknown}  # it may be empty
@@ -176,9 +189,12 @@ class DataOptions:
         if review is None:
             return self
         written = id_column(review)
+        if written is None:  # rows are numbered
+            return self
         if self.id not in (None, written):
-            has = "numbers its rows" if written is None else f"names its rows by {written!r}"
-            raise typer.BadParameter(f"{str(review)!r} {has}, not by {self.id!r}", param_hint="--id")
+            raise typer.BadParameter(
+                f"{str(review)!r} names its rows by {written!r}, not by {self.id!r}", param_hint="--id"
+            )
         return replace(self, id=written)
 
     def find_entry(self, console: Console, *, in_blocks: bool = False) -> CatalogEntry | None:
@@ -206,7 +222,13 @@ class DataOptions:
     def read(self, console: Console, *, chunks: int | str | None = None) -> Dataset:
         """Read the files or load the catalogue dataset."""
         entry = self.find_entry(console, in_blocks=chunks is not None)
-        return load(entry.name) if entry is not None else read(self.files, chunks=chunks, **self.given)
+        if entry is not None:
+            return load(entry.name)
+        dataset = read(self.files, chunks=chunks, **self.given)
+        if not dataset.is_table:
+            return dataset
+        columns = tuple(column._replace(note=in_options(column.note)) for column in dataset.columns)
+        return replace(dataset, columns=columns, notes=tuple(map(in_options, dataset.notes)))
 
 
 def with_data_options(command: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:

@@ -184,7 +184,12 @@ def issues(
         for part in filter(None, (listed, listed.missing)):
             is_asked = bounds[part.which] is not None
             _print_tables(
-                found, part, worst or _SHOWN, results(), corrections.get(part.which), is_asked=is_asked
+                found,
+                part,
+                worst or _SHOWN,
+                results(quiet=quiet),
+                corrections.get(part.which),
+                is_asked=is_asked,
             )
     for written in filter(None, (output, html)):
         console.print(f"wrote {written}")
@@ -214,6 +219,7 @@ def _draw(
         dataset.candidates,
         which=which,
         checked=review,
+        row_groups=dataset.groups,
         label_names=dataset.label_names,
         row_ids=range(dataset.X.shape[0]),
         **prediction,

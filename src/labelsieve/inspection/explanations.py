@@ -172,7 +172,7 @@ def explain_label_issues(
     `options` are parameters of `LabelSupport`.
     """
     X, Y = dataset.X, dataset.candidates
-    model = ExplainedSupport(**options).fit(X, Y, checked)
+    model = ExplainedSupport(**options).fit(X, Y, checked, dataset.groups)
     found = rank_labels(model, which=which, label_names=dataset.label_names, row_ids=dataset.row_ids)
     column_of = np.searchsorted(dataset.ranked, dataset.column_of)
 

@@ -668,6 +668,7 @@ def find_label_issues(
     use_labels: bool = True,
     each_row_has_truth: bool | str = "auto",
     checked: Any = None,
+    row_groups: Any = None,
     label_names: Iterable[str] | None = None,
     row_ids: Iterable[Hashable] | None = None,
 ) -> LabelIssues:
@@ -690,6 +691,8 @@ def find_label_issues(
     checked : Review, tuple of (rows, labels, answers) or None, default=None
         Reviewed labels. A tuple holds a random draw of candidates: row indices, label indices, and answers (1 for
         right, 0 for wrong, nan for unsure). With at least 50 of them, the result shows probabilities.
+    row_groups : array-like of shape (n_samples,) or None, default=None
+        Group of every row, as in `LabelSupport.fit`.
     label_names : iterable of str or None, default=None
         Unique label names. The default is the columns of a dataframe `Y`, or ``y0, y1, ...``.
     row_ids : iterable or None, default=None
@@ -729,7 +732,7 @@ def find_label_issues(
     reject_lazy("find_label_issues", X, Y)
     if which not in ("wrong", "missing", "both"):
         raise ValueError(f"which must be 'wrong', 'missing' or 'both', got {which!r}.")
-    model = LabelSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
+    model = LabelSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked, row_groups)
     return rank_labels(
         model,
         which=which,

@@ -2,8 +2,9 @@
 
 Each line holds one label of one row: the row index (``sample``), the row name (``id:COLUMN``) if there is one, the
 label, the ``issue`` (wrong or missing) and a ``verdict``: right if the row should have the label, wrong if not, unsure,
-or empty. Labels of a random draw have its id (``draw``) and its planned size (``planned``). If a label of a row has
-several lines, the last one counts.
+or empty. Labels of a random draw have its id (``draw``) and its planned size (``planned``). The other labels of the
+row, its free text and the columns to show (``show:COLUMN``) help the reviewer and are not read. If a label of a row
+has several lines, the last one counts.
 
 `labelsieve review` appends lines to such a file. Its last heading, ``data:CHECKSUM``, names the data, and a last line
 without a line end was not written completely and does not count. The JSON export of Label Studio is read too.
@@ -12,13 +13,14 @@ without a line end was not written completely and does not count. The JSON expor
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from pandas import DataFrame
 
-from labelsieve._numerics.sparse import entries
+from labelsieve._numerics.candidates import fill_unknown
+from labelsieve._numerics.sparse import dense, entries
 from labelsieve._text import csv_cell, csv_text
 from labelsieve.inspection._reviews import OPEN, Draw, Review, positions_in
 from labelsieve.inspection.guarantees import Correction
@@ -29,7 +31,7 @@ from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import read_records
 from labelsieve.io.source import Source
 
-_ID_PREFIX = "id:"
+_ID_PREFIX, _SHOWN_PREFIX = "id:", "show:"
 #: Heading of the column that binds a file of `labelsieve review` to its data.
 DATA_PREFIX = "data:"
 _FIRST_LINE_OF_JOURNAL = re.compile(rb"""[^\n]*[,;\t]"?data:[0-9a-f]{16}""")
@@ -88,7 +90,7 @@ def issues_to_frame(
             np.full(len(rows), part.which == "missing"),
             *_draws_of(part, rows, labels),
         )
-        tables.append(_to_frame(review, dataset, columns))
+        tables.append(_to_frame(review, dataset, {**columns, **_context_of(review, dataset)}))
     check_names(dataset)
     return tables[0] if len(tables) == 1 else _stacked(tables)
 
@@ -124,7 +126,7 @@ def review_to_csv(review: Review, dataset: Dataset) -> str:
 def review_to_frame(review: Review, dataset: Dataset) -> DataFrame:
     """Return labels to review as a table, without ranks."""
     check_names(dataset)
-    return _to_frame(review, dataset, {})
+    return _to_frame(review, dataset, _context_of(review, dataset))
 
 
 def journal_to_csv(review: Review, dataset: Dataset, checksum: str) -> str:
@@ -139,7 +141,7 @@ def check_names(dataset: Dataset) -> None:
         _index_names(list(map(str, dataset.row_ids)), "rows")
 
 
-def _to_frame(review: Review, dataset: Dataset, columns: dict[str, Sequence[object]]) -> DataFrame:
+def _to_frame(review: Review, dataset: Dataset, columns: Mapping[str, Sequence[object]]) -> DataFrame:
     """Return a table in the format of `read_review`."""
     draws = {draw.number: draw for draw in review.draws}
     columns = {
@@ -155,6 +157,23 @@ def _to_frame(review: Review, dataset: Dataset, columns: dict[str, Sequence[obje
         names = [str(dataset.row_ids[row]) for row in review.rows]
         columns = {f"{_ID_PREFIX}{dataset.id_column}": names, **columns}
     return DataFrame(columns)
+
+
+def _context_of(review: Review, dataset: Dataset) -> dict[str, list[str]]:
+    """Return columns with the other labels of each row, its free text and the columns to show."""
+    rows, place = np.unique(review.rows, return_inverse=True)
+    Y = dense(fill_unknown(dataset.candidates)[rows]) > 0
+    found = {
+        "other labels": [
+            ", ".join(dataset.label_names[at] for at in np.flatnonzero(Y[row]) if at != label)
+            for row, label in zip(place, review.labels, strict=True)
+        ]
+    }
+    if dataset.has_context:
+        contexts = [dataset.context(int(row)) for row in rows]
+        for name in contexts[0] if contexts else ():
+            found[f"{_SHOWN_PREFIX}{name}"] = [contexts[row][name] for row in place]
+    return found
 
 
 def _index_names(names: Sequence[str], role: str) -> dict[str, int]:

@@ -6,7 +6,7 @@ Runs with the same settings form a study, in which folds, noise and seeds are eq
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -95,7 +95,12 @@ class Study:
     def names(self) -> dict[str, tuple[str, ...]]:
         """Names of the datasets, noises, classifiers and metrics with results."""
         facts = self.summary.facts
-        orders = (self.summary.datasets, facts.noise_rates, facts.classifiers, facts.metrics)
+        orders: list[Iterable[str]] = [
+            self.summary.datasets,
+            facts.noise_rates,
+            facts.classifiers,
+            facts.metrics,
+        ]
         known = {level: set(self.values.index.get_level_values(level)) for level in CELL}
         return {
             level: tuple(name for name in order if name in known[level])
