@@ -107,6 +107,9 @@ class RunningReview:
         state = "running" if self._thread.is_alive() else "closed"
         return f"RunningReview({self.url!r}, {str(self.file)!r}, {state})"
 
+    def _repr_html_(self) -> str:
+        return f'<p><a href="{self.url}" target="_blank" rel="noopener">Review labels</a> in the browser.</p>'
+
 
 def review(
     data: Any,
