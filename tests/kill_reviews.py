@@ -64,7 +64,7 @@ def kill_and_resume(folder, n_kills, seed=0):
         counts = state["counts"]
         assert counts["wrong"] == sum(known[key] == "wrong" for key in known if key not in missing)
         # The kill comes while requests are under way. One verdict may be saved without an answer.
-        deadline = time.monotonic() + rng.uniform(0.0, 0.15)
+        deadline = time.monotonic() + rng.uniform(0.0, 0.5)
         killer = subprocess.Popen([sys.executable, "-c", _KILLER, str(process.pid), str(deadline)])
         asked = None
         try:
