@@ -28,7 +28,7 @@ IMAGE_TYPES = {
 #: Texts from this length on get a paragraph of their own.
 _LONG_TEXT = 80
 #: Number of short values next to each other, and below a button.
-_MOST_FACTS, _MOST_FOLDED = 12, 1000
+_MOST_FACTS, _MOST_FOLDED = 12, 300
 _N_REASONS, _N_WORDS = 3, 3
 #: Smallest effect on the support that counts as a reason.
 _LEAST_EFFECT = 0.01
@@ -49,6 +49,7 @@ class Cards:
         self._has = by_columns(fill_unknown(dataset.candidates))
         self._known = None if known is None else by_columns(known)
         self._X = by_columns(dataset.X)
+        self._last_row: tuple[int, list[Any]] = -1, []
         self._role = {position: column.role for position, column in enumerate(dataset.columns)}
 
     def card(self, row: int, label: int, verdict: str) -> dict[str, Any]:
@@ -68,20 +69,24 @@ class Cards:
         }
 
     def row_name(self, row: int) -> str:
-        """Return the name of a row, or its number in the table."""
+        """Return the name of a row, or its number."""
         name = self._dataset.row_ids[row]
-        return f"row {row + 1}" if isinstance(self._dataset.row_ids, range) else printable(str(name))
+        return f"row {row}" if isinstance(self._dataset.row_ids, range) else printable(str(name))
 
     # Columns
 
     def _content(self, row: int, label: int) -> dict[str, Any]:
         """Return images, long texts, and short values, those of the most important columns first."""
-        images, texts, facts = [], [], []
+        images: list[dict[str, Any]] = []
+        texts: list[dict[str, str]] = []
+        facts: list[list[str]] = []
         for position in self._order_of_columns(row, label):
             column = self._dataset.columns[position]
-            cell = self._cell(row, position)
             is_image = self.image(row, position) is not None
-            if cell is None or (column.name == self._dataset.id_column and not is_image):
+            if not is_image and (column.name == self._dataset.id_column or len(facts) > _MOST_FOLDED):
+                continue
+            cell = self._cell(row, position)
+            if cell is None:
                 continue
             name = printable(column.name)
             if is_image:
@@ -119,7 +124,7 @@ class Cards:
         dataset, column = self._dataset, self._dataset.columns[position]
         if dataset.frame is None:
             return dataset.cell(row, position) if column.features else None
-        raw = dataset.frame[column.name].iat[row]
+        raw = self._raw(row)[position]
         if isinstance(raw, (list, tuple, set, frozenset, np.ndarray)):
             return ", ".join(map(str, raw))
         if isinstance(raw, str) and column.role != "number":
@@ -132,10 +137,10 @@ class Cards:
 
         Links are followed first, so that the image really is below the folder.
         """
-        frame = self._dataset.frame
-        if frame is None or self._folder is None or self._role.get(position) in (None, "label"):
+        is_shown = self._dataset.frame is not None and self._role.get(position) not in (None, "label")
+        if self._folder is None or not is_shown:
             return None
-        name = frame[self._dataset.columns[position].name].iat[row]
+        name = self._raw(row)[position]
         if not isinstance(name, str) or Path(name).suffix.lower() not in IMAGE_TYPES:
             return None
         try:
@@ -145,6 +150,13 @@ class Cards:
             return None
         kind = IMAGE_TYPES.get(path.suffix.lower())
         return (path, kind) if is_shown and kind is not None else None
+
+    def _raw(self, row: int) -> list[Any]:
+        """Return the cells of a row as written. A card reads many cells of one row."""
+        if self._last_row[0] != row:
+            assert self._dataset.frame is not None  # only tables have cells
+            self._last_row = row, self._dataset.frame.iloc[row].tolist()
+        return self._last_row[1]
 
     # Reasons
 

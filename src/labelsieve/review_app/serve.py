@@ -19,6 +19,7 @@ from labelsieve.inspection.label_issues import MIN_REVIEWED
 from labelsieve.inspection.review import read_review
 from labelsieve.io import Dataset, DatasetError, read
 from labelsieve.io.copies import can_copy
+from labelsieve.io.source import Source, ending_of
 from labelsieve.io.writing import WRITERS
 from labelsieve.review_app.session import ReviewSession
 
@@ -105,6 +106,9 @@ class RunningReview:
     def __repr__(self) -> str:
         state = "running" if self._thread.is_alive() else "closed"
         return f"RunningReview({self.url!r}, {str(self.file)!r}, {state})"
+
+    def _repr_html_(self) -> str:
+        return f'<p><a href="{self.url}" target="_blank" rel="noopener">Review labels</a> in the browser.</p>'
 
 
 def review(
@@ -232,16 +236,17 @@ def default_file(dataset: Dataset) -> Path:
 
 def default_copy(dataset: Dataset) -> Path:
     """Return the file for the cleaned copy of a dataset, in its own format if that can be written."""
-    source = Path(dataset.source)
-    ending = source.suffix.lower()
-    is_kept = ending in WRITERS or (dataset._origin is not None and can_copy(source, source))
+    origin = dataset._origin
+    source = Path(dataset.source) if origin is None else origin.source.path
+    ending = ending_of(source)
+    is_kept = ending in WRITERS or (origin is not None and can_copy(source, Path(f"copy{ending}")))
     return _beside(dataset, f".clean{ending if is_kept else '.csv'}")
 
 
 def _beside(dataset: Dataset, ending: str) -> Path:
-    source = Path(dataset.source)
-    if dataset.source and source.is_file():
-        return source.with_name(f"{source.name.removesuffix(source.suffix)}{ending}")
+    if dataset.source and Path(dataset.source).is_file():
+        source = Source(dataset.source)
+        return source.path.with_name(f"{source.stem}{ending}")
     return Path(f"{dataset.name or 'table'}{ending}".replace("/", "_"))
 
 
