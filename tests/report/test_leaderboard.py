@@ -73,6 +73,8 @@ def test_results_of_another_run_fill_gaps(order):
     found = merge_summaries([parts[place] for place in order])
     coverage = found.facts.coverage
     assert coverage.complete
+    assert "Incomplete" in studies(parts[:1])[0].settings
+    assert "Incomplete" not in studies(parts)[0].settings
     assert (coverage.n_failed, coverage.gaps, found.facts.failures) == (0, (), ())
     # Two noises, folds and classifiers are counted once.
     assert coverage.n_planned == broken.facts.coverage.n_planned - 8 + parts[1][1].facts.coverage.n_planned

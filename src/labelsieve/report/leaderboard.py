@@ -189,12 +189,15 @@ class Study:
     @property
     def settings(self) -> str:
         """Settings that all runs of the study share, in words."""
-        experiment = self.summary.experiment
+        experiment, coverage = self.summary.experiment, self.summary.facts.coverage
         low, *_, high = *experiment.sizes.percent, experiment.sizes.percent[-1]
-        return (
+        text = (
             f"{count(experiment.folds, 'fold')}, {count(len(experiment.seeds), 'seed')}, means over "
             f"{count(len(experiment.sizes.percent), 'size')} from {low:g}% to {high:g}% of the features."
         )
+        if coverage.complete:
+            return text
+        return f"{text} Incomplete: {coverage.n_done} of {coverage.n_planned} cells are done."
 
 
 def is_comparison(summary: Summary) -> bool:
