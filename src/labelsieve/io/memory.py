@@ -19,7 +19,7 @@ except ImportError:  # not on Windows
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", start=1)}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", re.IGNORECASE)
-_FROM_NUMPY = re.compile(r"Unable to allocate (\d+(?:\.\d*)?) (\w+) for an array")
+_FROM_NUMPY = re.compile(r"Unable to allocate (\d+(?:\.\d+)?)\.? (\w+) for an array")
 _FROM_ARROW = re.compile(r"(?:malloc|realloc) of size (\d+)")
 # The last small piece that does not fit says nothing about the whole.
 _WORTH_TELLING = 10**6
