@@ -210,6 +210,19 @@ def test_a_dataset_of_few_methods_counts_only_if_chosen():
     assert set(study.standing(dataset="new").ranks) == {"a", "mine"}
 
 
+def test_a_dataset_that_many_methods_lack_counts_only_if_chosen():
+    parts = [
+        ("x", part(methods=("a", "b", "c"))),
+        ("y", part(methods=("d", "e"), datasets=("one", "two"))),
+    ]
+    (study,) = studies(parts)  # 2 datasets with 5 methods are more than 3 with 3
+    assert study.standing().datasets == ("one", "two")
+    assert set(study.standing().ranks) == {"a", "b", "c", "d", "e"}
+    assert set(study.standing(dataset="ten").ranks) == {"a", "b", "c"}
+    assert study.standing(dataset="ten").left_out == ("d", "e")
+    assert find(study)[0][-1].endswith("no results there: ten.")
+
+
 def test_duels_count_small_differences_as_ties():
     lead = {"one": 0.001, "two": 0.0009, "ten": -0.5}
 
