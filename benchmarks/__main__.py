@@ -69,14 +69,19 @@ def main() -> None:
 
 
 def _heading(is_full: bool, seconds: float) -> str:
+    return (
+        f"# Measured\n\nWritten by `make {'bench-full' if is_full else 'bench'}` in {seconds / 60:.0f} minutes, "
+        f"one run, one thread per process: {environment()}.\n[README.md](README.md) explains the tables.\n"
+    )
+
+
+def environment() -> str:
+    """Return the versions and the machine."""
     packages = ", ".join(
         f"{name} {version(name)}" for name in ("labelsieve", "numpy", "scipy", "scikit-learn")
     )
-    return (
-        f"# Measured\n\nWritten by `make {'bench-full' if is_full else 'bench'}` in {seconds / 60:.0f} minutes, "
-        f"one run, one thread per process: Python {platform.python_version()}, {packages}; {platform.system()} "
-        f"{platform.machine()}, {os.cpu_count()} cores.\n[README.md](README.md) explains the tables.\n"
-    )
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    return f"Python {platform.python_version()}, {packages}; {machine}"
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ def _review(path: Path) -> None:
         writer.writeheader()
         for row in rows:
             is_true = animals.Y[int(row["sample"]), animals.label_names.index(row["label"])]
-            writer.writerow({**row, "verdict": "keep" if is_true else "remove"})
+            writer.writerow({**row, "verdict": "right" if is_true else "wrong"})
 
 
 if __name__ == "__main__":

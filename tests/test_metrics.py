@@ -12,6 +12,7 @@ from sklearn.metrics import (
     f1_score,
     label_ranking_average_precision_score,
     label_ranking_loss,
+    roc_auc_score,
 )
 from sklearn.metrics import hamming_loss as sklearn_hamming_loss
 
@@ -20,13 +21,15 @@ from labelsieve import METRICS
 from labelsieve.metrics import (
     average_precision,
     coverage,
+    macro_auc,
     macro_f1,
     micro_f1,
     ranking_loss,
     samples_f1,
 )
 
-RANKING = [name for name, metric in METRICS.items() if metric.needs == "scores"]
+#: Metrics that rank the labels of a row. The macro AUC ranks the rows of a label.
+RANKING = [name for name, metric in METRICS.items() if metric.needs == "scores" and name != "macro_auc"]
 COUNTING = [name for name, metric in METRICS.items() if metric.needs == "predictions"]
 
 
@@ -146,6 +149,20 @@ def test_ranking_metrics_equal_scikit_learn_with_its_conventions(problem):
 
 
 @settings(max_examples=60, deadline=None)
+@given(problem=labels_and_scores())
+def test_macro_auc_equals_scikit_learn(problem):
+    Y, scores = problem
+    varies = Y.any(axis=0) & ~Y.all(axis=0)
+    if not varies.any():
+        with pytest.raises(ValueError, match="Y_true"):
+            macro_auc(Y, scores)
+        return
+    expected = [roc_auc_score(y, s) for y, s in zip(Y.T[varies], scores.T[varies], strict=True)]
+    assert macro_auc(Y, scores) == pytest.approx(np.mean(expected))
+    assert macro_auc(sp.csr_matrix(Y), scores) == macro_auc(Y, scores)
+
+
+@settings(max_examples=60, deadline=None)
 @given(problem=two_label_matrices())
 def test_counting_metrics_equal_scikit_learn(problem):
     Y, predicted = problem
@@ -180,6 +197,8 @@ def test_values_are_bounded_and_invariant_to_permutations(name, problem, seed):
     Y, scores = problem
     metric = METRICS[name]
     output = scores if metric.needs == "scores" else (scores > 0).astype(int)
+    if name == "macro_auc" and not (Y.any(axis=0) & ~Y.all(axis=0)).any():
+        return
     value = metric.function(Y, output)
     assert isinstance(value, float)
     assert 0 <= value <= 1
@@ -237,7 +256,7 @@ def test_invalid_sparse_labels_raise(name):
     Y = np.eye(6, dtype=int)
     with pytest.raises(ValueError, match=r"^Y_true .*sparse"):
         METRICS[name].function(broken(Y, "index too large"), Y)
-    if name not in RANKING:
+    if METRICS[name].needs == "predictions":
         with pytest.raises(ValueError, match=r"^Y_pred .*sparse"):
             METRICS[name].function(Y, broken(Y, "index too large"))
 

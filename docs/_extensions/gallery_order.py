@@ -3,6 +3,7 @@
 ORDER = (
     "tagged_text.py",
     "wrong_labels.py",
+    "promises.py",
     "automatic_size.py",
     "stability.py",
     "anything_to_find.py",

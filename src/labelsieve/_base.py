@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 from labelsieve._blocks.collections import column_names, is_lazy, open_rows
 from labelsieve._candidates import binarize_tags, check_candidates, require_known, take_unknown
 from labelsieve._numerics.result import SolverResult, iterate, logger
-from labelsieve._numerics.scaling import Scaling, row_extremes
+from labelsieve._numerics.scaling import Scaling, row_extremes, within_range
 from labelsieve._numerics.sparse import Matrix, canonical, check_structure, is_sparse
 from labelsieve._row_problem import RowProblem, check_rows, in_memory
 from labelsieve._text import format_score, html_table
@@ -203,7 +203,7 @@ class BaseSelector(SelectorMixin, BaseEstimator):
         X, Y = validate_problem(self, X, y, takes_unknown=self.takes_unknown_labels)
         n_selected = self._n_selected(X.shape[1])
         with _progress_log(getattr(self, "verbose", 0)):
-            result = self._solve(X, Y)
+            result = self._solve(within_range(X), Y)
         return self._store(result, n_selected)
 
     def _solve_lazy(self, X: Any, y: Any) -> tuple[SolverResult, int]:

@@ -23,7 +23,7 @@ class RowProblem:
     rows : RowBlocks
         ``X`` is float32 or float64 and dense or CSR (in memory also CSC). ``Y`` is 0/1 and dense or CSR.
     n_features, n_labels : int
-        Numbers of columns of ``X`` and ``Y``.
+        Number of columns of ``X`` and of ``Y``.
     dtype : dtype
         Dtype of the features.
     is_sparse : bool
@@ -38,7 +38,7 @@ class RowProblem:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and features."""
+        """Number of rows and number of features."""
         return self.rows.n_rows, self.n_features
 
 

@@ -116,6 +116,17 @@ def count(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
+def percent(share: float) -> str:
+    """Format a bound or a level without rounding it to a whole number.
+
+    Examples
+    --------
+    >>> percent(0.1), percent(0.001)
+    ('10%', '0.1%')
+    """
+    return f"{100 * share:.4g}%"
+
+
 def closest(word: str, known: Iterable[str]) -> str:
     """Suggest the closest known word, or list all of them.
 

@@ -251,10 +251,16 @@ def test_merged_means_give_the_report_of_the_whole(means, capsys):
     assert reports[0] == reports[1]
 
 
+def test_means_of_the_same_results_are_merged_once(means):
+    assert main(["bench", "merge", "a.csv.gz", "all", "--out", "both.csv.gz"]) == 0
+    whole, joined = summarise(read_results(file(means, "all"))), read_summary(Path("both.csv.gz"))
+    pd.testing.assert_frame_equal(joined.means, whole.means, check_exact=True)
+    assert joined.facts.coverage.complete
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
-        (("a.csv.gz", "all", "--out", "both.csv.gz"), 1, "'small'"),
         (("a.csv.gz", "b", "--out", "a.csv.gz"), 1, "a.csv.gz"),
         (("a.csv.gz", "b", "--out", "both"), 2, "a.csv.gz"),
         (("a.csv.gz", "b", "--out", "no/both.csv.gz"), 1, "no/both.csv.gz: "),

@@ -3,6 +3,8 @@
 import csv
 import json
 import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -268,3 +270,138 @@ def test_labels_that_all_rows_have_cannot_be_drawn(capsys):
         stream.write("x,label:a\n1,1\n2,1\n3,1\n")
     fails(capsys, 1, "issues", "data.csv", "--draw", "5", "-o", "check.csv")
     assert run(capsys, "issues", "data.csv")[0] == 0
+
+
+# Guarantees
+
+
+def judged_by_truth(path, planted, *, share=1.0):
+    """Write the true verdicts on the first lines of a review file; return how many are right."""
+    columns = {name: label for label, name in enumerate(planted.label_names)}
+    lines = lines_of(path)
+    truth = [
+        planted.Y[int(line["sample"]), columns[line["label"]]] for line in lines[: round(share * len(lines))]
+    ]
+    verdicts = iter([*(["wrong", "right"][value] for value in truth), *[""] * len(lines)])
+    judge(path, lambda line: next(verdicts))
+    return sum(truth)
+
+
+@pytest.fixture
+def noisy(planted):
+    """The planted problem in a CSV file, with twenty more wrong labels."""
+    candidates = planted.Y_candidates.copy()
+    absent = np.argwhere(candidates == 0)[::2][:20]
+    candidates[tuple(absent.T)] = 1
+    write(replace(planted, Y=candidates, Y_candidates=None), "noisy.csv")
+    return "noisy.csv"
+
+
+def test_removals_are_proposed_and_applied(noisy, planted, capsys):
+    for name, share in ("half.csv", 0.5), ("check.csv", 1):
+        run(capsys, "issues", noisy, "--draw", "30", "-o", name)
+        judged_by_truth(name, planted, share=share)
+    arguments = ("issues", noisy, "--remove-at", "20%", "--checked")
+    code, out, _ = run(capsys, *arguments, "half.csv", "-o", "early.csv")
+    assert code == 0
+    assert "15 of 30" in out
+    assert "proposed" not in lines_of("early.csv")[0]
+    code, out, err = run(capsys, *arguments, "check.csv", "-o", "all.csv")
+    assert code == 0, err
+    assert "can be removed" in out
+    assert "95%" in out
+    proposed = [line for line in lines_of("all.csv") if line["proposed"]]
+    assert proposed
+    assert {(line["proposed"], line["verdict"]) for line in proposed} == {("remove", "")}
+    n_wrong = sum(line["verdict"] == "wrong" for line in lines_of("all.csv"))
+    for options, n_removed in ([], n_wrong), (["--proposed"], n_wrong + len(proposed)):
+        code, _, err = run(capsys, "apply-review", noisy, "all.csv", *options, "-o", "clean.csv")
+        assert code == 0
+        assert f"{n_removed} labels removed" in err
+
+
+def test_cleaned_copies_promise_nothing_about_columns(noisy, planted, capsys):
+    run(capsys, "issues", noisy, "-o", "review.csv", "-n", "15")
+    judge("review.csv", lambda line: "wrong")
+    assert (
+        "note: clean.csv.review.json"
+        in run(capsys, "apply-review", noisy, "review.csv", "-o", "clean.csv")[2]
+    )
+    # A random draw from the cleaned copy does not make up for it.
+    run(capsys, "issues", "clean.csv", "--draw", "20", "-o", "check.csv")
+    judge("check.csv", lambda line: "wrong" if line["sample"] < "3" else "right")
+    run(capsys, "apply-review", "clean.csv", "check.csv", "-o", "cleaner.csv")
+    told = {}
+    for name in (noisy, "clean.csv", "cleaner.csv"):
+        code, out, err = run(capsys, "select", name, "-k", "2", "--fdr", "0.1", "--json")
+        assert code == 0, err
+        told[name] = (
+            json.loads(out)["controlled_selection"]["is_cleaned"],
+            "corrected with the help" in " ".join(err.split()),
+        )
+    assert told == {noisy: (False, False), "clean.csv": (True, True), "cleaner.csv": (True, True)}
+    assert "at most 10%" not in " ".join(
+        run(capsys, "select", "clean.csv", "-k", "2", "--fdr", "0.1")[1].split()
+    )
+
+
+def test_verdicts_of_a_random_draw_do_not_depend_on_the_columns(noisy, planted, capsys):
+    run(capsys, "issues", noisy, "--draw", "30", "-o", "check.csv")
+    judged_by_truth("check.csv", planted)
+    run(capsys, "apply-review", noisy, "check.csv", "-o", "clean.csv")
+    assert not Path("clean.csv.review.json").exists()
+
+
+@pytest.fixture
+def dropped(planted):
+    """The planted problem in a CSV file, without ten of the true labels."""
+    labels = planted.Y.copy()
+    labels[tuple(np.argwhere(labels)[::5][:10].T)] = 0
+    write(replace(planted, Y=labels, Y_candidates=None), "dropped.csv")
+    return "dropped.csv"
+
+
+def test_missing_labels_are_drawn_proposed_and_added(dropped, planted, capsys):
+    arguments = (dropped, "--which", "missing")
+    found = issues_in(capsys, *arguments, "--html", "page.html")
+    assert found["answers"][0]["question"] == "Which labels are missing?"
+    assert "Labels that may be missing" in Path("page.html").read_text()
+    run(capsys, "issues", *arguments, "--draw", "50", "-o", "check.csv")
+    assert 0 < len(lines_of("check.csv")) < 10  # a tenth of the absent labels
+    n_right = judged_by_truth("check.csv", planted)
+    out = run(capsys, "issues", *arguments, "--checked", "check.csv", "--add-at", "20%")[1]
+    assert "at least 10 reviewed" in out
+    run(capsys, "apply-review", dropped, "check.csv", "-o", "full.csv")
+    n_added = int(read("full.csv").Y.sum() - read(dropped).Y.sum())
+    assert n_added == n_right > 0
+    assert Path("full.csv.review.json").exists()
+
+
+def test_what_was_asked_for_without_reviews_is_answered(noisy, planted, capsys):
+    run(capsys, "issues", noisy, "--draw", "30", "-o", "check.csv")
+    judged_by_truth("check.csv", planted)
+    out = run(capsys, "issues", noisy, "--checked", "check.csv", "--add-at", "20%", "-o", "all.csv")[1]
+    assert "No absent label was reviewed" in out
+    assert "proposed" not in lines_of("all.csv")[0]
+
+
+def test_reviews_that_are_no_random_draw_are_not_used(noisy, planted, capsys):
+    run(capsys, "issues", noisy, "-o", "review.csv", "-n", "20")
+    judged_by_truth("review.csv", planted)
+    code, out, _ = run(
+        capsys, "issues", noisy, "--checked", "review.csv", "--remove-at", "20%", "-o", "all.csv"
+    )
+    assert code == 0
+    assert "not a random draw" in " ".join(out.split())
+    assert "proposed" not in lines_of("all.csv")[0]
+
+
+@pytest.mark.parametrize("share", ["0", "0%", "100%", "1", "-0.1", "ten", "nan"])
+@pytest.mark.parametrize("option", ["--remove-at", "--add-at"])
+def test_bounds_must_be_shares(table, share, option, capsys):
+    assert option in fails(capsys, 2, "issues", table, "--checked", "x.csv", f"{option}={share}")
+
+
+def test_unlisted_labels_need_a_draw_of_missing_ones(table, capsys):
+    for options in (["--unlisted"], ["--unlisted", "--draw", "5", "-o", "x.csv"]):
+        assert "--unlisted" in fails(capsys, 2, "issues", table, "--labels", "2", *options)

@@ -313,3 +313,28 @@ def test_columns_by_label(table, capsys):
     code, out, _ = run(capsys, "select", table, "--labels", "2", "--by-label")
     assert code == 0
     assert "label_a" in out
+
+
+@pytest.mark.parametrize("share", ["0.1", "10%"])
+def test_tests_of_columns_do_not_change_the_selection(table, share, capsys):
+    arguments = ("select", table, "--labels", "2", "-k", "3", "--json")
+    plain, tested = (json.loads(run(capsys, *arguments, *options)[1]) for options in ([], ["--fdr", share]))
+    assert tested["controlled_selection"]["fdr"] == 0.1
+    assert tested["n_kept"] == plain["n_kept"] == 3
+    for column, before in zip(tested["columns"], plain["columns"], strict=True):
+        assert 0 < column.pop("p_value") <= column.pop("q_value") <= 1
+        assert column.pop("is_bound") in (True, False)
+        assert column == before
+    out = run(capsys, "select", table, "--labels", "2", "-k", "3", "--fdr", share)[1]
+    assert "2 of 5 columns are related to the labels" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("share", ["0", "1", "100%", "ten"])
+def test_a_false_discovery_rate_is_a_share(table, share, capsys):
+    assert "--fdr" in fails(capsys, 2, "select", table, "--labels", "2", "--fdr", share)
+
+
+def test_too_few_rows_for_tests_are_one_error(capsys):
+    with open("few.csv", "w") as stream:
+        stream.write("x,z,label:a\n" + "".join(f"{i},{i % 3},{i % 2}\n" for i in range(12)))
+    assert "at least 10 rows" in fails(capsys, 1, "select", "few.csv", "-k", "1", "--fdr", "0.1")

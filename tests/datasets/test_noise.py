@@ -9,7 +9,15 @@ from labelsieve.datasets import noise
 from labelsieve.datasets.noise import add_candidates, draw_distinct
 from labelsieve.io.errors import DatasetError
 
-EVERY_MODEL = [("flip", 0.2), ("flip", 0.9), ("relative", 0.6), ("count", 3), ("instance", 0.2)]
+ADDING_MODELS = [
+    ("flip", 0.2),
+    ("flip", 0.9),
+    ("relative", 0.6),
+    ("count", 3),
+    ("instance", 0.2),
+    ("label", 0.2),
+]
+EVERY_MODEL = [*ADDING_MODELS, ("missing", 0.3)]
 
 
 def labelled(n_samples=400, n_labels=30, density=0.1, seed=0):
@@ -24,7 +32,7 @@ def candidates(Y, model, rate, X, seed=0):
     return add_candidates(Y, model, rate=rate, X=X if model == "instance" else None, random_state=seed)
 
 
-@pytest.mark.parametrize(("model", "rate"), EVERY_MODEL)
+@pytest.mark.parametrize(("model", "rate"), ADDING_MODELS)
 def test_true_labels_remain_candidates(model, rate):
     X, Y = labelled()
     C = candidates(Y, model, rate, X)
@@ -92,6 +100,24 @@ def test_fraction_of_flipped_labels_equals_the_rate(model, rate):
     assert abs(np.mean(C[Y == 0]) - rate) <= 5 * np.sqrt(rate * (1 - rate) / n_irrelevant)
 
 
+@pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
+def test_missing_drops_a_fraction_of_the_true_labels(rate):
+    _, Y = labelled(n_samples=3000)
+    C = add_candidates(Y, "missing", rate=rate, random_state=0)
+    assert np.all(C <= Y)
+    assert abs(1 - C[Y == 1].mean() - rate) <= 5 * np.sqrt(rate * (1 - rate) / Y.sum())
+
+
+def test_labels_differ_in_their_rates():
+    Y = np.zeros((2000, 400), dtype=int)
+    rates = add_candidates(Y, "label", rate=0.2, random_state=0).mean(axis=0)
+    # The beta distribution with parameters 1 and 4 has mean 0.2 and standard deviation 0.163.
+    assert rates.mean() == pytest.approx(0.2, abs=0.03)
+    assert rates.std() == pytest.approx(0.163, abs=0.02)
+    for rate in (0.0, 1.0):
+        assert np.all(add_candidates(Y, "label", rate=rate, random_state=0) == rate)
+
+
 @pytest.mark.parametrize("rate", [0.2, 0.7])
 def test_flips_are_equally_frequent_for_all_labels_and_rows(rate):
     _, Y = labelled(n_samples=4000)
@@ -157,7 +183,7 @@ def test_instance_noise_accepts_constant_features_and_labels_without_positives()
     assert abs(flat[Y == 0].mean() - 0.3) < 5 * np.sqrt(0.21 / np.sum(Y == 0))
 
 
-@pytest.mark.parametrize(("model", "rate"), EVERY_MODEL)
+@pytest.mark.parametrize(("model", "rate"), ADDING_MODELS)
 def test_small_blocks_satisfy_the_noise_model(model, rate, monkeypatch):
     monkeypatch.setattr(noise, "_BLOCK_CELLS", 40)
     X, Y = labelled(n_samples=900)

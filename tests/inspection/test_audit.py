@@ -14,7 +14,7 @@ from labelsieve._numerics.candidate_precision import average_precision_rows, rid
 from labelsieve.datasets import make_pml
 from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions
 from labelsieve.inspection.audit import inspect_dataset
-from labelsieve.inspection.explanations import _ExplainedSupport
+from labelsieve.inspection.explanations import ExplainedSupport
 from labelsieve.inspection.page import page_data
 from labelsieve.inspection.stability import subsamples
 from labelsieve.io import Dataset
@@ -34,7 +34,7 @@ def found(problem):
 
 @pytest.mark.parametrize("shape", [(40, 6), (20, 35)], ids=["tall", "wide"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
-def test_the_effects_of_features_are_those_of_a_regression_without_the_row(shape, form):
+def test_effects_of_features_equal_those_of_a_regression_without_the_row(shape, form):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(3, 2, shape), (rng.random((shape[0], 3)) < 0.4).astype(float)
     model = LeaveOneOut(linear_directions(form(X)), Y)
@@ -51,7 +51,7 @@ def test_the_effects_of_features_are_those_of_a_regression_without_the_row(shape
     np.testing.assert_allclose(base + effects.sum(axis=1), (Y - model.residuals())[rows, labels], atol=1e-9)
 
 
-def test_of_plain_features_ranking_and_curve_are_those_of_the_selector(problem, found):
+def test_ranking_and_curve_of_numeric_columns_equal_those_of_the_selector(problem, found):
     selector = EvidenceSelector("auto", random_state=0).fit(*problem)
     assert found.ranking.parameters["redundancy"] == selector.redundancy_
     np.testing.assert_array_equal(found.size_curve.sizes, selector.size_curve_.sizes)
@@ -149,7 +149,7 @@ def test_the_features_of_a_column_are_one_reason(problem, found):
     assert len(result.selected) == 1
 
 
-def test_permuted_labels_are_no_better_than_chance(problem):
+def test_permuted_labels_are_not_significant(problem):
     X, Y = problem
     permuted = audit(X, Y[np.random.default_rng(5).permutation(len(Y))], fast=True)
     assert permuted.is_no_better_than_chance
@@ -157,7 +157,7 @@ def test_permuted_labels_are_no_better_than_chance(problem):
     assert 'class="banner" role="alert"' in permuted.to_html()
 
 
-def test_percentages_are_told_only_with_enough_checked_candidates(problem):
+def test_percentages_need_enough_reviewed_candidates(problem):
     X, Y = problem
     rng = np.random.default_rng(0)
     rows, labels = np.nonzero(Y)
@@ -184,7 +184,7 @@ def test_flagged_labels_come_first_and_are_counted(found):
     assert explained.n_flagged == found.labels.n_flagged.sum()
 
 
-def test_json_holds_every_part_and_no_nan(found, tmp_path):
+def test_json_contains_every_part_and_no_nan(found, tmp_path):
     text = found.to_json(tmp_path / "audit.json")
     told = json.loads(text)
     assert (tmp_path / "audit.json").read_text("utf-8") == text
@@ -231,7 +231,7 @@ def test_the_planted_columns_come_first(found):
 
 
 @pytest.mark.parametrize(("wanted", "n_kept"), [(7, 7), (0.5, 10)])
-def test_a_number_of_columns_can_be_asked_for(problem, wanted, n_kept):
+def test_the_number_of_columns_can_be_given(problem, wanted, n_kept):
     found = audit(*problem, n_columns=wanted, fast=True)
     assert len(found.selected) == found.n_kept == n_kept
     assert n_kept in found.size_curve.sizes
@@ -328,7 +328,7 @@ def test_warnings_are_part_of_the_result(problem):
         ({"random_state": -1}, "random_state"),
     ],
 )
-def test_what_cannot_be_audited_is_refused_with_the_reason(problem, change, message):
+def test_input_that_cannot_be_audited_raises(problem, change, message):
     X, Y = problem
     options = dict(change)
     rows = options.pop("rows", slice(None))
@@ -353,7 +353,7 @@ def test_reasons_name_the_other_label_of_the_row():
 
 def test_effects_of_other_labels_are_those_of_ridge_regressions(problem):
     X, Y = problem
-    model = _ExplainedSupport(kernel="linear", each_row_has_truth=False).fit(X, Y)
+    model = ExplainedSupport(kernel="linear", each_row_has_truth=False).fit(X, Y)
     assert model.label_penalty_ is not None
     R = model.chosen_.residuals()
     Z = (R - R.mean(axis=0)) / R.std(axis=0)

@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from labelsieve import controlled_selection
+from labelsieve import audit, controlled_selection
 from labelsieve.datasets import make_pml
+from labelsieve.inspection import controlled
 from labelsieve.inspection.controlled import _Test
 
 X6 = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0], [3, 0, 1], [4, 1, 0], [5, 0, 2]], float)
@@ -37,6 +38,16 @@ def test_the_evidence_of_a_worked_example():
     test = _Test.of(X6, Y6, np.arange(3))
     expected = [4.2857142857142855e-06, 1.0000055555555574, 8.333333333333335e-07]
     np.testing.assert_allclose(test.observed, expected, rtol=1e-10)
+    z2 = np.array(
+        [
+            [3.857142857142857, 0.42857142857142866],
+            [0.5555555555555559, 5.000000000000002],
+            [0.0, 0.8333333333333336],
+        ]
+    )
+    correlations = np.corrcoef(X6.T, Y6.T)[:3, 3:]
+    np.testing.assert_allclose(5 * correlations**2, z2, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose((np.maximum(z2 - 4, 0) + 1e-6 * z2).sum(axis=1), expected, rtol=1e-10)
     orders = [np.array(order) for order in itertools.permutations(range(6))]
     evidence = np.vstack(list(test.evidence(np.arange(3), orders)))
     n_reached = (evidence >= test.observed * (1 - 1e-10) - 1e-11 * 2).sum(axis=0)
@@ -215,3 +226,64 @@ def test_repeated_rows_are_reported_unless_they_are_coincidences():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         controlled_selection((X > 1).astype(float), Y)
+
+
+def test_repeated_rows_are_reported_however_often_they_repeat():
+    X, Y = planted()
+    with pytest.warns(UserWarning, match="320 rows"):
+        controlled_selection(np.vstack([X] * 5), np.vstack([Y] * 5))
+
+
+@pytest.mark.parametrize(
+    ("level", "n_permutations", "p_value", "is_bound"),
+    [(0.6, 3, 3 / 5, True), (0.45, 6, 3 / 7, True), (0.1, 12, 3 / 7, False)],
+)
+def test_a_column_stops_at_its_third_exceedance_or_has_a_bound(
+    level, n_permutations, p_value, is_bound, monkeypatch
+):
+    """The worked example: exceedances 0, 1, 0, 0, 1, 0, 1, looked at after 3, 6 and 12 permutations."""
+    script = iter([0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0])
+    monkeypatch.setattr(controlled, "_EXCEEDANCES", ((np.inf, 3),))
+    monkeypatch.setattr(
+        _Test, "evidence", lambda self, kept, orders: (np.array([[2.0 * next(script)]]) for _ in orders)
+    )
+    test = _Test(np.zeros((5, 1)), np.zeros((5, 1)), np.zeros(1, int), np.ones(1), np.ones(1))
+    found = test.run(level, np.random.default_rng(0), None)
+    assert found.n_permutations == n_permutations
+    assert found.p_values[0] == pytest.approx(p_value, rel=1e-12)
+    assert found.is_bound[0] == is_bound
+    assert found.is_settled
+
+
+@pytest.mark.parametrize("dependence", ["positive", "any"])
+def test_an_unsettled_list_is_part_of_the_settled_one(dependence, monkeypatch):
+    X, Y = planted(3)
+    settled = controlled_selection(X, Y, dependence=dependence)
+    monkeypatch.setattr(controlled, "_BUDGET", 3)
+    monkeypatch.setattr(controlled, "_BUDGET_BY_LEVEL", 0.3)
+    found = controlled_selection(X, Y, dependence=dependence)
+    assert settled.is_settled
+    assert not found.is_settled
+    assert not (found.selected & ~settled.selected).any()
+    # The first permutations are the same, so that bounds shrink and exact p-values stay.
+    assert (found.p_values >= settled.p_values - 1e-12).all()
+    np.testing.assert_array_equal(found.p_values[~found.is_bound], settled.p_values[~found.is_bound])
+    assert found.promise != settled.promise
+
+
+def test_all_features_of_a_table_column_are_one_hypothesis():
+    X, Y = planted()
+    colours = np.array(["red", "green", "blue"])[(X[:, 0] > -0.5).astype(int) + (X[:, 0] > 0.5)]
+    table = pd.DataFrame(X[:, 5:8]).add_prefix("x").assign(colour=colours)
+    labels = pd.DataFrame(Y.astype(int)).add_prefix("y")
+    found = audit(pd.concat([table, labels], axis=1), list(labels), fast=True)
+    assert len(found.dataset.feature_names) == 6
+    assert found.controlled.names.tolist() == ["x0", "x1", "x2", "colour"]
+    assert found.controlled.names[found.controlled.selected].tolist() == ["colour"]
+    records = found.to_dict()["columns"]
+    assert {record["column"]: record["q_value"] <= 0.1 for record in records}["colour"]
+
+
+def test_bounds_are_shown_as_given():
+    found = controlled_selection(*planted(), fdr=0.005)
+    assert "0.5%" in found.summary()

@@ -107,7 +107,7 @@ def test_a_ranking_shows_evidence_where_scores_are_places():
     assert display.ax_.get_xlabel() == "evidence"
 
 
-def test_names_are_drawn_as_they_are():
+def test_names_are_drawn_unchanged():
     names = ["cost in $ or $", "two\nlines", "long " * 20]
     selector = SumF(1).fit(X[:, :3], Y)
     selector.ranking_ = np.array([1, 2, 3])

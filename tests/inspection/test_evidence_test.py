@@ -1,4 +1,4 @@
-"""The permutation test against a loop over shuffles, features and labels; it sees what is there, and only that."""
+"""The permutation test against a loop over permutations, features and labels."""
 
 import warnings
 
@@ -13,7 +13,7 @@ from labelsieve.inspection import stability
 
 
 def total_by_hand(X, Y, threshold):
-    """Sum over features and labels of what n r^2 exceeds the threshold by, and a millionth of it all."""
+    """Sum the excess of n r^2 over the threshold, and a millionth of n r^2, over features and labels."""
     total = 0.0
     for x in X.T:
         for y in Y.T:
@@ -52,7 +52,7 @@ def test_totals_are_those_of_a_plain_loop(threshold):
 
 @pytest.mark.parametrize("as_labels", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("as_features", [np.asarray, sp.csr_matrix, sp.csc_array, pd.DataFrame])
-def test_sparse_and_dense_give_the_same_in_any_number_of_pieces(as_features, as_labels, monkeypatch):
+def test_sparse_and_dense_agree_for_any_number_of_batches(as_features, as_labels, monkeypatch):
     X, Y = problem(1)
     expected = evidence_test(X, Y, n_permutations=19)
     for budget in (1, 700, stability.BUDGET):  # one shuffle at a time, a few, all
@@ -67,23 +67,21 @@ def test_sparse_features_are_never_made_dense(monkeypatch):
     X, Y = problem(2)
     X = sp.csr_matrix(X)
 
-    def refuse(*_, **__):
+    def fail(*_, **__):
         raise AssertionError("features were made dense")
 
     densified = type(X).toarray
-    monkeypatch.setattr(
-        type(X), "toarray", lambda M, *a, **k: refuse() if M.shape == X.shape else densified(M)
-    )
+    monkeypatch.setattr(type(X), "toarray", lambda M, *a, **k: fail() if M.shape == X.shape else densified(M))
     quiet(X, Y, n_permutations=5)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_planted_features_are_seen(seed):
+def test_planted_features_are_significant(seed):
     X, Y = make_pml(n_samples=100, n_features=50, noise=0.2, random_state=seed)
     assert evidence_test(X, Y).p_value == 1 / 200
 
 
-def test_p_values_of_shuffled_tables_are_spread_evenly():
+def test_p_values_of_permuted_tables_are_uniform():
     p_values = []
     for seed in range(60):
         X, Y = make_pml(n_samples=60, n_features=30, random_state=seed)
@@ -93,7 +91,7 @@ def test_p_values_of_shuffled_tables_are_spread_evenly():
     assert np.abs(np.sort(p_values) - (np.arange(60) + 0.5) / 60).max() < 0.21
 
 
-def test_chance_warns_in_a_sentence():
+def test_an_insignificant_result_warns():
     X, Y = problem(3)
     shuffled = np.random.default_rng(1).permutation(40)
     with pytest.warns(UserWarning, match=r"p = 0\.\d+, 99 permutations"):
@@ -101,7 +99,7 @@ def test_chance_warns_in_a_sentence():
     assert found.p_value > 0.05
 
 
-def test_labels_or_features_that_do_not_vary_are_no_evidence():
+def test_constant_labels_or_features_have_no_evidence():
     X, Y = problem(4)
     for features, labels in ((np.ones_like(X), Y), (X, np.ones_like(Y)), (sp.csr_matrix(np.ones_like(X)), Y)):
         with pytest.warns(UserWarning, match="may be meaningless"):
@@ -120,7 +118,7 @@ def test_scale_and_offset_of_features_do_not_matter():
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("size", [2.0**-700, 2.0**700])
-def test_features_whose_squares_overflow_or_vanish_are_seen(size, container):
+def test_features_whose_squares_overflow_or_underflow_are_significant(size, container):
     X, Y = problem(5)
     expected = evidence_test(container(X), Y, n_permutations=19)
     found = evidence_test(container(X * size), Y, n_permutations=19)
@@ -128,7 +126,7 @@ def test_features_whose_squares_overflow_or_vanish_are_seen(size, container):
     assert found.p_value == expected.p_value
 
 
-def test_bad_input_is_told_in_a_sentence():
+def test_bad_input_raises():
     X, Y = problem(6)
     with pytest.raises(ValueError, match="n_permutations"):
         evidence_test(X, Y, n_permutations=0)

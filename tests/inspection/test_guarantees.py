@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from labelsieve import draw_candidates, find_label_issues
+from labelsieve import audit, draw_candidates, find_label_issues
 from labelsieve.datasets import make_pml
 from labelsieve.inspection.guarantees import (
     assisted_interval,
@@ -17,7 +17,10 @@ from labelsieve.inspection.guarantees import (
     exact_interval,
     guess_weight,
     hypergeometric_interval,
+    korn_graubard,
+    sum_intervals,
 )
+from labelsieve.inspection.wording import describe_correction
 
 OPEN = np.array([-0.3, -0.2, -0.1, 0, 0.1, 0.2, 0.5, 0.8])
 REVIEWED = np.array([-0.25, -0.15, 0.05, 0.15, 0.3, 0.4, 0.6, 0.7, 0.9])
@@ -39,6 +42,55 @@ def test_worked_intervals():
     found = assisted_share(y, guess, np.append(guess, np.linspace(0, 1, 24)), 0.95)
     expected = (0.5086436170212767, 0.25354363763873233, 0.7604606956878102)
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_the_worked_interval_of_strata():
+    n_wrong, m = np.array([8, 3, 1, 0]), np.array([12, 13, 12, 13])
+    share = (n_wrong / m).mean()
+    smoothed = (n_wrong + 0.5) / (m + 1)
+    variance = ((1 - m / 250) * smoothed * (1 - smoothed) / (m - 1)).sum() / 16
+    assert share == pytest.approx(0.24519230769230768, rel=1e-10)
+    np.testing.assert_allclose(
+        korn_graubard(share, variance, 50, 46, 0.95), (0.14640339453012985, 0.3685168627994593), rtol=1e-10
+    )
+
+
+def test_degrees_of_freedom_count_at_both_ends():
+    """Without errors, the interval is that of fewer reviews: the squared ratio of the quantiles of t."""
+    ratio = (stats.t.ppf(0.975, 11) / stats.t.ppf(0.975, 10)) ** 2
+    expected = clopper_pearson(0, 12 * ratio, 0.95)
+    np.testing.assert_allclose(korn_graubard(0.0, 0.1, 12, 10, 0.95), expected, rtol=1e-9)
+    np.testing.assert_allclose(korn_graubard(1.0, 0.1, 12, 10, 0.95), 1 - np.array(expected)[::-1], rtol=1e-9)
+
+
+def test_the_assisted_interval_respects_what_was_seen():
+    guess = np.tile([0.2, 0.8], 8)
+    drawn, is_error = np.arange(14), np.arange(14) < 13
+    found = assisted_interval(is_error, np.zeros(14, bool), guess, drawn, 0.95)
+    assert found.low >= 13 / 16
+    assert found.high <= 15 / 16
+
+
+def test_ties_in_the_support_do_not_depend_on_the_order(noisy):
+    X, candidates, truth = noisy
+    X = np.repeat(X[:40], 10, axis=0)  # ten rows each with the same support from the features
+    Y = np.repeat(candidates[:40], 10, axis=0)
+    order = np.random.default_rng(0).permutation(400)
+    rows, labels = draw_candidates(Y, 60)
+    answers = np.repeat(truth[:40], 10, axis=0)[rows, labels]
+    found = find_label_issues(X, Y, checked=(rows, labels, answers), kernel="linear")
+    place = np.argsort(order)
+    again = find_label_issues(X[order], Y[order], checked=(place[rows], labels, answers), kernel="linear")
+    first, second = (issues.error_interval(method="assisted") for issues in (found, again))
+    assert (first.low, first.high) == pytest.approx((second.low, second.high), abs=1e-9)
+
+
+def test_a_total_adds_two_intervals():
+    listed, others = exact_interval(12, 0, 50, 500, 0.975), exact_interval(1, 1, 50, 9500, 0.975)
+    found = sum_intervals(0.95, listed, others)
+    assert (found.n_low, found.n_high) == (listed.n_low + others.n_low, listed.n_high + others.n_high)
+    assert found.share == pytest.approx((0.24 * 500 + 9500 / 49) / 10_000)
+    assert (found.n_reviewed, found.n_errors, found.n_unsure, found.level) == (100, 13, 1, 0.95)
 
 
 @pytest.mark.parametrize(("n_labels", "n_reviewed"), [(60, 60), (500, 40), (37, 12)])
@@ -145,7 +197,7 @@ def test_an_exact_boundary_is_not_lost_to_rounding():
     assert estimate == pytest.approx(0.1)
 
 
-def test_nothing_goes_where_all_reviewed_are_right_and_all_where_none_is():
+def test_nothing_is_removed_if_all_reviewed_are_right_and_everything_if_none_is():
     assert not correctable(OPEN, np.full(20, -1.0), np.ones(20, bool), 0.5)[0].any()
     assert correctable(OPEN, REVIEWED, np.zeros(9, bool), 0.1)[0].all()
     assert not correctable(OPEN, REVIEWED, np.zeros(9, bool), 0.09)[0].any()
@@ -266,6 +318,56 @@ def test_missing_labels_come_first_and_can_be_added(noisy):
         reviewed(noisy).addable()
 
 
+@pytest.mark.parametrize(("n_rows", "expected"), [(400, 113), (4000, 500)])
+def test_missing_labels_are_drawn_from_a_tenth_and_at_most_500(noisy, n_rows, expected):
+    X, candidates, _ = noisy
+    X, candidates = np.tile(X, (n_rows // 400, 1)), np.tile(candidates, (n_rows // 400, 1))
+    (draw,) = find_label_issues(X, candidates, which="missing", kernel="linear").draw().draws
+    assert draw.n_suggested == min(expected, (candidates == 0).sum() // 10) == expected
+    assert draw.size == 50
+
+
+def test_the_total_of_missing_labels_needs_reviews_of_the_others(noisy):
+    X, candidates, truth = noisy
+    n_missing, n_absent = int(((candidates == 0) & (truth == 1)).sum()), int((candidates == 0).sum())
+
+    def reviewed_as(review):
+        answers = truth[review.rows[review.open], review.labels[review.open]]
+        return find_label_issues(X, candidates, which="missing", checked=review.answer(answers))
+
+    once = reviewed_as(find_label_issues(X, candidates, which="missing").draw())
+    total, listed = once.total_interval(), once.error_interval()
+    assert total.n_labels == n_absent
+    assert total.n_low == listed.n_low <= n_missing <= total.n_high
+    assert total.n_high == listed.n_high + n_absent - listed.n_labels
+    review = once.draw(is_unlisted=True)
+    new, list_of = review.open, set(zip(once.rows[:113], once.labels[:113], strict=True))
+    assert not list_of & set(zip(review.rows[new], review.labels[new], strict=True))
+    assert (candidates[review.rows[new], review.labels[new]] == 0).all()
+    twice = reviewed_as(review)
+    assert twice.error_interval() == listed
+    assert len(twice.addable(0.5)) == len(once.addable(0.5))
+    found = twice.total_interval()
+    assert found.n_low <= n_missing <= found.n_high < total.n_high / 2
+    assert found.n_labels == n_absent
+    with pytest.raises(ValueError, match="error_interval"):
+        reviewed(noisy).total_interval()
+
+
+def test_a_short_draw_before_a_long_one_does_not_count(noisy):
+    X, candidates, truth = noisy
+    first = reviewed(noisy, 9)
+    assert first.complete_draws() == []
+    review = first.draw(40, least_supported=0.2)
+    answers = truth[review.rows[review.open], review.labels[review.open]]
+    issues = find_label_issues(X, candidates, checked=review.answer(answers))
+    found = issues.removable(0.2)
+    assert (found.n_reviewed, found.n_attempts) == (40, 1)
+    assert describe_correction(issues, found)
+    with pytest.raises(ValueError, match="at least 10"):
+        issues.error_interval()
+
+
 def test_incomplete_draws_promise_nothing(noisy):
     X, candidates, _ = noisy
     review = find_label_issues(X, candidates).draw(50)
@@ -273,7 +375,7 @@ def test_incomplete_draws_promise_nothing(noisy):
     for ask in (issues.error_interval, issues.removable, issues.audit_list):
         with pytest.raises(ValueError, match="0 of 50"):
             ask()
-    with pytest.raises(ValueError, match="No label was reviewed"):
+    with pytest.raises(ValueError, match="No candidate label was reviewed"):
         find_label_issues(X, candidates).removable()
 
 
@@ -288,6 +390,11 @@ def test_few_or_chosen_reviews_promise_nothing(noisy):
     for ask in (worst.error_interval, worst.removable):
         with pytest.raises(ValueError, match="not a random draw"):
             ask()
+    assert "low" not in worst.label_summary()
+    with pytest.warns(UserWarning, match="not a random draw"):
+        found = audit(X, candidates, checked=(rows, labels, truth[rows, labels]), fast=True)
+    assert "interval" not in found.to_dict()
+    assert "not a random draw" in found.summary()
 
 
 @pytest.mark.parametrize("alpha", [0, 1, -1, np.nan])

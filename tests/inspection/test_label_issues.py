@@ -21,7 +21,7 @@ def checked(candidates, truth, n):
     return rows, labels, truth[rows, labels]
 
 
-def test_every_candidate_is_listed_once_worst_first(data):
+def test_every_candidate_is_listed_once_least_supported_first(data):
     X, Y, truth = data
     issues = find_label_issues(X, Y)
     assert issues.n_candidates == Y.sum()
@@ -33,7 +33,7 @@ def test_every_candidate_is_listed_once_worst_first(data):
     assert wrong[:30].mean() > 3 * wrong.mean()
 
 
-def test_it_holds_what_the_estimator_finds(data):
+def test_results_equal_those_of_the_estimator(data):
     X, Y, truth = data
     options = {"kernel": "linear", "use_labels": False}
     checks = checked(Y, truth, 20)
@@ -59,7 +59,7 @@ def test_names_of_rows_and_labels_are_kept(data):
     assert set(plain["label"]) == {"y0", "y1", "y2"}
 
 
-def test_without_checks_nothing_looks_like_a_probability(data):
+def test_there_are_no_probabilities_without_reviews(data):
     X, Y, _ = data
     issues = find_label_issues(X, Y)
     assert issues.probability is None
@@ -72,7 +72,7 @@ def test_without_checks_nothing_looks_like_a_probability(data):
     assert "estimated" not in text
 
 
-def test_few_checks_change_the_order_and_show_no_probability(data):
+def test_few_reviews_change_the_order_and_show_no_probability(data):
     X, Y, truth = data
     issues = find_label_issues(X, Y, checked=checked(Y, truth, 49))
     assert issues.probability is not None
@@ -83,7 +83,7 @@ def test_few_checks_change_the_order_and_show_no_probability(data):
     assert "probability 0." not in str(issues)
 
 
-def test_fifty_checks_show_probabilities_and_shares(data):
+def test_fifty_reviews_give_probabilities_and_shares(data):
     X, Y, truth = data
     issues = find_label_issues(X, Y, checked=checked(Y, truth, 50))
     frame, labels = issues.to_frame(), issues.label_summary()
@@ -97,7 +97,7 @@ def test_fifty_checks_show_probabilities_and_shares(data):
     assert ": probability 0." in str(issues)
 
 
-def test_checked_candidates_have_their_verdicts_and_are_not_listed_again(data):
+def test_reviewed_candidates_have_verdicts_and_are_not_listed_again(data):
     X, Y, truth = data
     rows, labels, answers = checked(Y, truth, 60)
     issues = find_label_issues(X, Y, checked=(rows, labels, answers))
@@ -114,7 +114,7 @@ def test_checked_candidates_have_their_verdicts_and_are_not_listed_again(data):
     assert "probability 0\n" not in issues.summary(n_shown=20)
 
 
-def test_checks_may_be_given_in_small_integers(data):
+def test_reviews_may_use_small_integer_types(data):
     X, Y, truth = data
     rows, labels, answers = checked(Y[:200], truth[:200], 60)
     wide = find_label_issues(X[:200], Y[:200], checked=(rows, labels, answers))
@@ -125,16 +125,16 @@ def test_checks_may_be_given_in_small_integers(data):
     assert small.verdicts() == wide.verdicts()
 
 
-def test_the_pile_to_look_at_holds_what_looks_rather_wrong_than_right(data):
+def test_labels_below_one_half_are_flagged(data):
     X, Y, truth = data
     issues = find_label_issues(X, Y)
     expected = ((issues.confidence < 0.5) & (Y > 0)).sum(axis=0)
     assert issues.label_summary()["n_flagged"].tolist() == expected.tolist()
     rows, labels, answers = checked(Y, truth, 50)
     issues = find_label_issues(X, Y, checked=(rows, labels, answers))
-    doubtful = (issues.probability < 0.5) & (Y > 0)
-    doubtful[rows, labels] = False
-    assert issues.label_summary()["n_flagged"].tolist() == doubtful.sum(axis=0).tolist()
+    is_flagged = (issues.probability < 0.5) & (Y > 0)
+    is_flagged[rows, labels] = False
+    assert issues.label_summary()["n_flagged"].tolist() == is_flagged.sum(axis=0).tolist()
     assert issues.label_summary()["n_candidates"].tolist() == Y.sum(axis=0).tolist()
 
 
@@ -147,7 +147,7 @@ def test_labels_without_candidates_are_left_out_of_the_summary(data):
     assert np.isfinite(issues.label_summary()["share_wrong"]).all()
 
 
-def test_names_that_would_steer_a_terminal_are_shown_harmless(data):
+def test_control_characters_in_names_are_escaped(data):
     X, Y, _ = data
     text = str(find_label_issues(X, Y, label_names=["\x1b[31m", "two\nlines", "c"]))
     assert "\x1b" not in text
@@ -165,7 +165,7 @@ def test_names_that_would_steer_a_terminal_are_shown_harmless(data):
         ({"checked": ([0], [0])}, "checked.*tuple"),
     ],
 )
-def test_wrong_options_are_refused(data, options, said):
+def test_invalid_options_raise(data, options, said):
     X, Y, _ = data
     with pytest.raises(ValueError, match=said):
         find_label_issues(X, Y, **options)
@@ -199,14 +199,14 @@ def test_every_candidate_is_drawn_as_often_as_another():
     assert np.abs(counts[Y == 1] - 800).max() < 100
 
 
-def test_all_are_drawn_where_there_are_no_more_and_none_of_a_label_that_all_rows_have():
+def test_a_draw_larger_than_the_table_takes_all_candidates_that_vary():
     Y = np.array([[1, 0], [1, 1], [1, 1]])
     rows, labels = draw_candidates(Y, 50)
     assert (rows.tolist(), labels.tolist()) == ([1, 2], [1, 1])
 
 
 @pytest.mark.parametrize("n", [0, -1, 2.5, True, "50"])
-def test_a_number_to_draw_must_be_one(n):
+def test_the_number_to_draw_must_be_an_integer(n):
     with pytest.raises(ValueError, match=r"^n "):
         draw_candidates([[1, 0], [0, 1]], n)
 

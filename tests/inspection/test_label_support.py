@@ -31,7 +31,7 @@ def problem(n_samples=60, n_features=5, n_labels=4, seed=0):
 # The worked example.
 
 
-def test_linear_support_and_confidence_are_those_worked_out():
+def test_linear_support_and_confidence_of_the_worked_example():
     model = LabelSupport(kernel="linear", each_row_has_truth=False).fit(X, Y)
     support = [
         [0.9541279523508172, 0.5827291117418436, -0.33221328756858187],
@@ -57,7 +57,7 @@ def test_linear_support_and_confidence_are_those_worked_out():
     assert model.rate_ == pytest.approx(0.18958536273902782, abs=1e-12)
 
 
-def test_the_kernel_is_taken_only_where_it_predicts_better():
+def test_the_kernel_is_used_only_if_it_predicts_better():
     linear, rbf = (LabelSupport(kernel=kernel).fit(X, Y) for kernel in ("linear", "rbf"))
     assert rbf.press_ == pytest.approx(0.9112728549751368, abs=1e-9)
     assert rbf.penalty_ == pytest.approx(9.427844198186554e-05, rel=1e-12)
@@ -70,7 +70,7 @@ def test_the_kernel_is_taken_only_where_it_predicts_better():
     assert LabelSupport().fit(circle, inside).kernel_ == "rbf"
 
 
-def test_the_statement_that_rows_have_truth_raises_support_as_worked_out():
+def test_the_row_truth_assumption_raises_support_in_the_worked_example():
     model = LabelSupport(kernel="linear", each_row_has_truth=True).fit(X, Y)
     support = [
         [1.0, 0.5827291117418436, -0.33221328756858187],
@@ -110,7 +110,7 @@ def left_out_predictions(Z, T, penalty):
 
 
 @pytest.mark.parametrize(("n_samples", "n_features"), [(40, 6), (15, 30), (20, 20), (20, 19)])
-def test_the_features_predict_what_a_regression_without_the_row_predicts(n_samples, n_features):
+def test_the_prediction_equals_a_regression_without_the_row(n_samples, n_features):
     X, Y = problem(n_samples, n_features)
     model = LabelSupport(kernel="linear", use_labels=False).fit(X, Y)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -118,7 +118,7 @@ def test_the_features_predict_what_a_regression_without_the_row_predicts(n_sampl
     np.testing.assert_allclose(model.support_, expected, rtol=0, atol=1e-10)
 
 
-def test_the_kernel_predicts_what_a_regression_without_the_row_predicts():
+def test_the_kernel_prediction_equals_a_regression_without_the_row():
     X, Y = problem(30, 4)
     model = LabelSupport(kernel="rbf", use_labels=False).fit(X, Y)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -144,7 +144,7 @@ def press(Z, Y, penalty):
 
 
 @pytest.mark.parametrize(("n_samples", "n_features"), [(40, 6), (15, 30)])
-def test_the_penalty_has_the_least_error_of_left_out_rows(n_samples, n_features):
+def test_the_penalty_minimises_the_leave_one_out_error(n_samples, n_features):
     X, Y = problem(n_samples, n_features)
     model = LabelSupport(kernel="linear").fit(X, Y)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
@@ -154,7 +154,7 @@ def test_the_penalty_has_the_least_error_of_left_out_rows(n_samples, n_features)
     assert model.press_ == pytest.approx(errors[best], rel=1e-9)
 
 
-def test_the_other_labels_explain_what_regressions_without_the_row_explain():
+def test_the_effect_of_other_labels_equals_regressions_without_the_row():
     rng = np.random.default_rng(3)
     R = rng.standard_normal((50, 1)) + rng.standard_normal((50, 4)) * [0.3, 0.5, 1.0, 2.0]
     found = R.copy()
@@ -185,7 +185,7 @@ def test_support_is_prediction_from_features_plus_prediction_from_labels():
     np.testing.assert_allclose(both.support_, alone.support_ + residuals - left, rtol=0, atol=1e-12)
 
 
-def test_labels_that_say_nothing_about_one_another_are_not_used():
+def test_unrelated_labels_are_not_used():
     R = np.random.default_rng(0).standard_normal((30, 5))
     R = np.linalg.qr(R - R.mean(axis=0))[0]  # not even correlated by chance
     before = R.copy()
@@ -205,7 +205,7 @@ def test_a_residual_that_does_not_vary_is_explained():
 # The same data in another form.
 
 
-def test_sparse_single_precision_and_frames_say_the_same():
+def test_sparse_single_precision_and_frames_agree():
     for n_features in (5, 90):
         X, Y = problem(40, n_features)
         for kernel in ("linear", "rbf"):
@@ -232,7 +232,7 @@ def some_checked(Y):
     return rows, labels, np.arange(12) % 2
 
 
-def test_a_sparse_matrix_is_never_filled(monkeypatch):
+def test_a_sparse_matrix_is_never_densified(monkeypatch):
     X, Y = problem(40, 5)
     sparse = sp.csr_array(X)
     whole = []
@@ -265,7 +265,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     np.testing.assert_allclose(small.probability_, whole.probability_, rtol=0, atol=1e-12)
 
 
-def test_columns_may_be_scaled_moved_and_rows_reordered():
+def test_scale_of_columns_and_order_of_rows_do_not_matter():
     X, Y = problem(50, 6)
     expected = LabelSupport().fit(X, Y).support_
     order = np.random.default_rng(1).permutation(50)
@@ -276,7 +276,7 @@ def test_columns_may_be_scaled_moved_and_rows_reordered():
     )
 
 
-def test_the_input_is_left_alone_and_a_second_fit_says_the_same():
+def test_the_input_is_unchanged_and_a_second_fit_agrees():
     X, Y = problem()
     X_before, Y_before = X.copy(), Y.copy()
     model = LabelSupport(each_row_has_truth=False)
@@ -291,7 +291,7 @@ def test_the_input_is_left_alone_and_a_second_fit_says_the_same():
 # Edges.
 
 
-def test_labels_that_do_not_vary_are_taken_at_their_word():
+def test_constant_labels_are_their_own_support():
     X, Y = problem(40, 5, 3)
     wide = np.column_stack([np.ones(40), Y, np.zeros(40)])
     model, alone = LabelSupport().fit(X, wide), LabelSupport().fit(X, Y)
@@ -301,7 +301,7 @@ def test_labels_that_do_not_vary_are_taken_at_their_word():
     assert model.rate_ == alone.rate_
 
 
-def test_checks_of_a_label_that_does_not_vary_are_kept_and_teach_nothing():
+def test_reviews_of_a_constant_label_are_kept_and_have_no_effect():
     X, Y = problem(40, 5, 3)
     rows, labels, answers = some_checked(Y)
     alone = LabelSupport().fit(X, Y, (rows, labels, answers))
@@ -324,12 +324,12 @@ def test_only_constant_labels_leave_nothing_to_estimate():
 
 
 @pytest.mark.parametrize("n_samples", [1, 2])
-def test_fewer_than_three_rows_are_taken_at_their_word(n_samples):
+def test_labels_of_fewer_than_three_rows_are_their_own_support(n_samples):
     model = LabelSupport().fit(X[:n_samples], Y[:n_samples])
     np.testing.assert_array_equal(model.support_, Y[:n_samples])
 
 
-def test_one_label_has_no_others_to_ask():
+def test_one_label_has_no_other_labels():
     X, Y = problem()
     with_labels = LabelSupport().fit(X, Y[:, :1])
     np.testing.assert_array_equal(
@@ -338,7 +338,7 @@ def test_one_label_has_no_others_to_ask():
     assert with_labels.label_penalty_ is None
 
 
-def test_too_many_labels_are_not_asked_about_one_another(monkeypatch):
+def test_relations_of_too_many_labels_are_not_used(monkeypatch):
     X, Y = problem()
     monkeypatch.setattr("labelsieve.inspection.label_support._MAX_RELATED_LABELS", 3)
     model = LabelSupport().fit(X, Y)
@@ -354,7 +354,7 @@ def test_features_that_do_not_vary_leave_the_mean_of_the_other_rows():
             np.testing.assert_allclose(support[3:], 3 / 9, atol=1e-12)
 
 
-def test_a_kernel_of_mostly_equal_rows_still_tells_the_others_apart():
+def test_a_kernel_of_mostly_equal_rows_separates_the_others():
     X = np.r_[np.zeros((30, 2)), np.random.default_rng(0).standard_normal((10, 2)) + 3]
     Y = np.r_[np.zeros((30, 1)), np.ones((10, 1))]
     support = LabelSupport(kernel="rbf").fit(X, Y).support_
@@ -385,13 +385,13 @@ def test_odd_data_give_finite_numbers(make):
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize("size", [2.0**-700, 2.0**700, 2.0**1020])
-def test_features_whose_squares_overflow_or_vanish_say_the_same(size, container):
+def test_features_whose_squares_overflow_or_underflow_agree(size, container):
     X, Y = problem()
     expected = LabelSupport().fit(container(X), Y).support_
     np.testing.assert_allclose(LabelSupport().fit(container(X * size), Y).support_, expected, atol=1e-12)
 
 
-def test_the_statement_about_rows_is_dropped_where_a_row_has_no_candidate():
+def test_the_row_truth_assumption_is_dropped_for_rows_without_candidates():
     X, Y = problem()
     Y[3] = 0
     n_empty = int((Y.sum(axis=1) == 0).sum())
@@ -410,7 +410,7 @@ def test_the_only_candidate_of_a_row_is_right_if_rows_have_truth():
     assert model.confidence_.max() <= 1
 
 
-def test_the_statement_says_nothing_where_all_rows_have_a_label():
+def test_the_row_truth_assumption_has_no_effect_if_all_rows_have_a_label():
     X, Y = problem()
     Y = np.column_stack([Y, np.ones(60)])
     np.testing.assert_array_equal(
@@ -418,7 +418,7 @@ def test_the_statement_says_nothing_where_all_rows_have_a_label():
     )
 
 
-def test_wide_and_long_data_are_judged_by_the_features_with_most_evidence(monkeypatch):
+def test_wide_and_long_data_use_the_features_with_most_evidence(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 20))
     Y = (X[:, [3, 11]] > 0).astype(float)
@@ -447,7 +447,7 @@ def test_landmarks_approximate_the_kernel_of_many_rows(monkeypatch, form):
 @pytest.mark.parametrize(
     "parameters", [{"kernel": "poly"}, {"kernel": None}, {"use_labels": "yes"}, {"each_row_has_truth": 2}]
 )
-def test_wrong_parameters_are_refused(parameters):
+def test_invalid_parameters_raise(parameters):
     with pytest.raises(ValueError, match=next(iter(parameters))):
         LabelSupport(**parameters).fit(X, Y)
 
@@ -455,7 +455,7 @@ def test_wrong_parameters_are_refused(parameters):
 # Checks.
 
 
-def test_the_regression_on_checks_is_at_its_minimum():
+def test_the_regression_on_reviews_is_at_its_minimum():
     X, Y = problem(200, 5)
     rng = np.random.default_rng(5)
     drawn = rng.permutation(int(Y.sum()))[:40]
@@ -491,12 +491,12 @@ def test_the_regression_on_checks_is_at_its_minimum():
     np.testing.assert_array_equal(found[at], answers)
 
 
-def test_no_checks_are_no_probabilities():
+def test_no_reviews_give_no_probabilities():
     assert LabelSupport().fit(X, Y, checked=([], [], [])).probability_ is None
     assert LabelSupport().fit(X, Y, CHECKED).check(None).probability_ is None
 
 
-def test_later_checks_say_what_checks_at_once_say():
+def test_later_reviews_equal_reviews_passed_to_fit():
     X, Y = problem(40, 5, 3)
     Y = np.column_stack([np.ones(40), Y])
     at_once = LabelSupport().fit(X, Y, some_checked(Y))
@@ -509,7 +509,7 @@ def test_later_checks_say_what_checks_at_once_say():
         LabelSupport().check(CHECKED)
 
 
-def test_equal_answers_move_the_level_and_leave_a_defined_result():
+def test_equal_verdicts_move_the_level_and_keep_results_finite():
     X, Y = problem()
     rows, labels, _ = some_checked(Y)
     all_right, all_wrong = (
@@ -521,7 +521,7 @@ def test_equal_answers_move_the_level_and_leave_a_defined_result():
     assert 0 < all_wrong[others].min() < all_right[others].max() < 1
 
 
-def test_checks_find_the_label_that_is_often_wrong():
+def test_reviews_find_the_label_that_is_often_wrong():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((500, 4))
     truth = (X[:, :2] > 0).astype(int)
@@ -535,7 +535,7 @@ def test_checks_find_the_label_that_is_often_wrong():
     assert probability.mean() == pytest.approx(truth[rows, labels].mean(), abs=0.1)
 
 
-def test_checks_of_the_doubtful_end_only_are_used_with_a_warning():
+def test_reviews_of_the_least_supported_only_are_used_with_a_warning():
     X, Y = problem(200, 5)
     model = LabelSupport().fit(X, Y)
     rows, labels = np.nonzero(Y)
@@ -550,7 +550,7 @@ def test_checks_of_the_doubtful_end_only_are_used_with_a_warning():
         model.check((rows[drawn], labels[drawn], np.ones(50)))
 
 
-def test_too_many_labels_have_no_effects_of_their_own(monkeypatch):
+def test_too_many_labels_have_no_label_effects(monkeypatch):
     X, Y = problem()
     monkeypatch.setattr(checks_module, "_MAX_LABEL_EFFECTS", 3)
     model = LabelSupport().fit(X, Y, some_checked(Y))
@@ -579,13 +579,13 @@ def test_too_many_labels_have_no_effects_of_their_own(monkeypatch):
     ],
 )
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
-def test_wrong_checks_are_rejected(checked, container):
+def test_invalid_reviews_are_rejected(checked, container):
     with pytest.raises(ValueError, match="checked must"):
         LabelSupport().fit(X, container(Y), checked=checked)
 
 
 @parametrize_with_checks([LabelSupport()])
-def test_it_is_an_estimator_of_scikit_learn(estimator, check):
+def test_it_passes_the_estimator_checks(estimator, check):
     check(estimator)
 
 
@@ -598,7 +598,7 @@ def noisy_classes(n_samples=300, seed=0):
     return features, np.eye(3, dtype=int)[given], given != truth
 
 
-def test_one_label_per_row_is_not_judged_by_the_absence_of_the_others():
+def test_with_one_label_per_row_other_labels_are_not_used():
     features, labels, is_wrong = noisy_classes()
     model = LabelSupport().fit(features, labels)
     assert model.has_one_label_per_row_
@@ -622,7 +622,7 @@ def test_a_right_candidate_is_assumed_only_if_every_row_has_candidates():
         assert not LabelSupport(each_row_has_truth=True).fit(features, labels).assumes_truth_
 
 
-def test_labels_that_the_features_do_not_predict_are_known_as_such():
+def test_labels_that_the_features_do_not_predict_are_recognised():
     rng = np.random.default_rng(0)
     features = rng.standard_normal((400, 3))
     labels = np.column_stack(

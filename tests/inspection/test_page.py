@@ -28,13 +28,13 @@ def data():
 
 @pytest.fixture(scope="module")
 def selected(data):
-    """What another method selects, and the label issues."""
+    """Selection of another method, with label issues."""
     return inspect_dataset(data, SumF(5), command="select", method="sum-f", check_labels=True)
 
 
 @pytest.fixture(scope="module")
 def automatic(data):
-    """What the default method selects if it chooses the number itself, with subsamples."""
+    """Selection of the default method with an automatic size and subsamples."""
     found = inspect_dataset(data, EvidenceSelector(), command="select", n_columns="auto", n_resamples=4)
     return replace(found, evidence_test=EvidenceTest(0.05, 10.0, np.zeros(19)))
 
@@ -51,7 +51,7 @@ def parts(html):
     return " ".join(page.text.split()), json.loads(page.data)
 
 
-def test_names_from_data_are_text_and_nothing_else(selected, issues):
+def test_names_from_data_are_only_text(selected, issues):
     words, data = parts(selected.to_html())
     assert "<i>data" in words
     assert sorted(column["n"] for column in data["columns"]) == sorted(HOSTILE)
@@ -61,7 +61,7 @@ def test_names_from_data_are_text_and_nothing_else(selected, issues):
     assert {column["n"] for column in data["columns"]} <= set(HOSTILE)
 
 
-def test_escape_sequences_are_shown_not_sent(selected):
+def test_escape_sequences_are_escaped(selected):
     """Names of data cannot hold them, the name of a file can."""
     page = replace(selected, dataset=replace(selected.dataset, name="\x1b[31mred\u202e")).to_html()
     assert r"\x1b[31mred\u202e" in page
@@ -96,7 +96,7 @@ def test_parts_that_were_not_computed_are_not_on_the_page(selected, automatic, i
     assert "--check-labels" in words
 
 
-def test_size_and_stability_are_on_the_page_if_they_were_asked(automatic):
+def test_size_and_stability_are_on_the_page_if_requested(automatic):
     words, shown = parts(automatic.to_html())
     curve, stability = automatic.size_curve, automatic.stability
     assert shown["curve"]["k"] == curve.sizes.tolist()
@@ -109,7 +109,7 @@ def test_size_and_stability_are_on_the_page_if_they_were_asked(automatic):
     assert "not significant" in parts(chance.to_html())[0]
 
 
-def test_selections_without_places_are_shown_for_their_number(data):
+def test_selections_without_a_ranking_show_their_number(data):
     found = inspect_dataset(data, SumF(2), command="select", method="sum-f", n_resamples=4)
     assert parts(found.to_html())[1]["asked"] is None
     found = replace(found, stability=replace(found.stability, places=None))
@@ -133,7 +133,7 @@ def test_columns_that_only_column_order_selected_are_noted(selected):
     assert ranked(evidence_=np.full(5, 3e-9), selector_=method).shares.max() == 0
 
 
-def test_labels_that_no_row_lacks_have_a_page_too():
+def test_labels_that_all_rows_have_are_on_the_page():
     rng = np.random.default_rng(0)
     full = Dataset(rng.random((20, 3)), np.ones((20, 2)), name="full")
     _, data = parts(inspect_dataset(full, command="issues", check_labels=True).to_html())

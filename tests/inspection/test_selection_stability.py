@@ -38,7 +38,7 @@ def by_hand(selector, X, Y, n_resamples, seed):
 
 @pytest.mark.parametrize("n_resamples", [2, 7, 30])
 @pytest.mark.parametrize("slug", SELECTORS)
-def test_frequencies_are_those_of_fits_to_pairs_of_halves(problem, slug, n_resamples):
+def test_frequencies_equal_those_of_fits_to_subsamples(problem, slug, n_resamples):
     X, Y = problem
     found = selection_stability(SELECTORS[slug], X, Y, n_resamples=n_resamples, random_state=5)
     # Other orders of the same rows give the same selection.
@@ -50,7 +50,7 @@ def test_frequencies_are_those_of_fits_to_pairs_of_halves(problem, slug, n_resam
     assert found.index == pytest.approx(kuncheva_stability(found.runs))
 
 
-def test_planted_features_are_steady_and_what_looks_at_nothing_is_not():
+def test_planted_features_are_stable_and_random_ones_are_not():
     X, Y = make_pml(n_samples=400, n_features=40, n_informative=4, shuffle=False, random_state=0)
     found = selection_stability(SumF(4), X, Y)
     assert np.flatnonzero(found.frequency >= 0.6).tolist() == [0, 1, 2, 3]
@@ -60,7 +60,7 @@ def test_planted_features_are_steady_and_what_looks_at_nothing_is_not():
     assert selection_stability(SumF(4), X, Y[shuffled]).index < 0.3
 
 
-def test_intervals_are_wilsons():
+def test_intervals_are_wilson_intervals():
     n_runs = 30
     runs = np.arange(n_runs)[:, None] < np.arange(n_runs + 1)
     found = SelectionStability(np.arange(31).astype(str), runs[0], runs, np.arange(31))
@@ -71,7 +71,7 @@ def test_intervals_are_wilsons():
     assert found.interval[30, 1] == 1
 
 
-def test_what_chance_explains_is_the_bound_of_stability_selection():
+def test_the_random_bound_is_that_of_stability_selection():
     selected = np.arange(50) < 10
     found = SelectionStability(
         np.arange(50).astype(str), selected, np.array([selected, ~selected]), np.arange(50)
@@ -81,7 +81,7 @@ def test_what_chance_explains_is_the_bound_of_stability_selection():
     assert found.n_stable == 0
 
 
-def test_a_feature_is_found_if_a_substitute_is(problem):
+def test_a_selected_substitute_counts_for_a_feature(problem):
     X, Y = problem
     rng = np.random.default_rng(0)
     best = int(np.argmax(SumF().fit(X, Y).scores_))
@@ -99,7 +99,7 @@ def test_a_feature_is_found_if_a_substitute_is(problem):
         assert all(found.substitutes(feature).size == 0 for feature in others)
 
 
-def test_features_never_chosen_are_not_compared():
+def test_features_that_are_never_selected_have_no_substitutes():
     X, Y = make_pml(n_samples=60, n_features=10, random_state=0)
     worst = int(np.argmin(SumF().fit(X, Y).scores_))
     X = np.column_stack([X, X[:, worst]])
@@ -114,7 +114,7 @@ def test_only_some_features_are_compared():
     assert substitute_groups(X, np.array([0, 3, 4])).tolist() == [0, 1, 2, 0, 4, 5]
 
 
-def test_the_table_has_the_steadiest_first_with_names(problem):
+def test_the_frame_lists_the_most_stable_features_first(problem):
     X, Y = problem
     names = [f"gene {j}" for j in range(X.shape[1])]
     found = selection_stability(SumF(4), pd.DataFrame(X, columns=names), Y, n_resamples=8)
@@ -129,7 +129,7 @@ def test_the_table_has_the_steadiest_first_with_names(problem):
     assert selection_stability(SumF(4), X, Y, n_resamples=2).feature_names[:2].tolist() == ["x0", "x1"]
 
 
-def test_size_and_redundancy_of_the_evidence_selector_are_those_of_all_rows(problem):
+def test_size_and_redundancy_are_chosen_once_on_all_rows(problem):
     X, Y = problem
     whole = EvidenceSelector("auto").fit(X, Y)
     found = selection_stability(EvidenceSelector("auto"), X, Y, n_resamples=6)
@@ -138,14 +138,14 @@ def test_size_and_redundancy_of_the_evidence_selector_are_those_of_all_rows(prob
     np.testing.assert_array_equal(found.selected, whole.get_support())
 
 
-def test_a_selector_of_scikit_learn_will_do():
+def test_a_scikit_learn_selector_is_accepted():
     X, Y = make_pml(n_labels=1, random_state=0)
     found = selection_stability(SelectKBest(f_classif, k=3), X, Y[:, 0], n_resamples=4)
     assert (found.runs.sum(axis=1) == 3).all()
 
 
 @pytest.mark.parametrize("as_features", [np.asarray, sp.csr_matrix])
-def test_a_selector_may_choose_nothing(as_features):
+def test_an_empty_selection_is_accepted(as_features):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
     found = selection_stability(SelectFwe(alpha=1e-9), as_features(X), y, n_resamples=4)
@@ -153,7 +153,7 @@ def test_a_selector_may_choose_nothing(as_features):
     assert found.group_frequency.tolist() == found.frequency.tolist() == [0.0, 0.0, 0.0]
 
 
-def test_classes_may_be_words_and_one_may_be_missing_from_a_half(problem):
+def test_classes_may_be_strings_and_missing_from_a_subsample(problem):
     X, _ = problem
     classes = np.where(X[:, 0] > 0.5, "large", "small")
     classes[0] = "only here"
@@ -161,7 +161,7 @@ def test_classes_may_be_words_and_one_may_be_missing_from_a_half(problem):
     assert found.frequency[0] == 1
 
 
-def test_warnings_of_the_halves_are_told_once(problem):
+def test_warnings_of_subsamples_are_given_once(problem):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         selection_stability(RFS(4, max_iter=1), *problem, n_resamples=4)
@@ -178,7 +178,7 @@ def test_warnings_of_the_halves_are_told_once(problem):
         (20, {"n_resamples": 2.5}, r"n_resamples .*got 2\.5"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_sentence(problem, rows, options, message):
+def test_bad_input_raises(problem, rows, options, message):
     X, Y = problem
     with pytest.raises(ValueError, match=f"^{message}"):
         selection_stability(SumF(2), X[:rows], Y[:rows], **options)
@@ -204,7 +204,7 @@ def test_broken_sparse_matrices_are_rejected(problem, role):
         selection_stability(SelectKBest(k=2), **given)
 
 
-def test_a_half_without_any_candidate_is_said_in_a_sentence(problem):
+def test_a_subsample_without_candidates_raises(problem):
     X, Y = problem
     Y = np.zeros_like(Y)
     Y[0, 0] = 1

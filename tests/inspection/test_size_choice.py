@@ -99,7 +99,7 @@ def test_features_may_be_sparse_or_named(problem):
         )
 
 
-def test_the_evidence_selector_judges_itself_alike(problem):
+def test_the_evidence_selector_finds_the_same_curve(problem):
     X, Y = problem
     chosen = EvidenceSelector("auto", redundancy=1.0, n_folds=5).fit(X, Y)
     curve = choose_size(EvidenceSelector(redundancy=1.0), X, Y)
@@ -108,7 +108,7 @@ def test_the_evidence_selector_judges_itself_alike(problem):
     assert curve.best == chosen.n_features_
 
 
-def test_the_selector_is_left_alone(problem):
+def test_the_selector_is_not_modified(problem):
     selector = MDMR()
     choose_size(selector, *problem, sizes=[2], cv=2)
     assert selector.n_features_to_select is None
@@ -146,7 +146,7 @@ def test_rows_and_folds_without_candidates_are_not_scored(problem):
         ({"cv": 91}, "cv must be from 2"),
     ],
 )
-def test_bad_input_is_told_in_a_sentence(problem, options, message):
+def test_bad_input_raises(problem, options, message):
     with pytest.raises(ValueError, match=message):
         choose_size(SumF(), *problem, **options)
 

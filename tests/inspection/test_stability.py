@@ -69,7 +69,7 @@ def test_random_sets_are_near_zero_once_chance_is_corrected(index):
 
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("selected", [[[0, 2, 5], [1, 2, 3]], [[1, 0, 1]], [0, 1]])
-def test_anything_but_masks_is_refused(index, selected):
+def test_invalid_masks_raise(index, selected):
     with pytest.raises(ValueError, match="Give masks"):
         index(selected)
 

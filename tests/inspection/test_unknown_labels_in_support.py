@@ -12,8 +12,8 @@ import labelsieve as ls
 from labelsieve._candidates import split_unknown
 from labelsieve.inspection._leave_one_out import explain_by_other_labels
 from labelsieve.inspection._reviews import RIGHT, WRONG, Review
+from labelsieve.inspection.cleaning import corrected
 from labelsieve.inspection.label_support import candidate_indices, varying_labels
-from labelsieve.inspection.review import corrected
 from labelsieve.io import Dataset
 
 
@@ -47,7 +47,7 @@ def left_out(Z, T, penalty):
 
 @pytest.mark.parametrize(("n_samples", "n_features"), [(50, 6), (20, 30)])
 @pytest.mark.parametrize("labels", [np.asarray, to_sparse])
-def test_the_features_predict_known_and_unknown_labels(n_samples, n_features, labels):
+def test_features_predict_known_and_unknown_labels(n_samples, n_features, labels):
     X, U = problem(1, n_samples, n_features)
     model = ls.LabelSupport(kernel="linear", use_labels=False).fit(X, labels(U))
     Z, known = (X - X.mean(axis=0)) / X.std(axis=0), ~np.isnan(U)
@@ -71,7 +71,7 @@ def test_the_mean_has_an_error_of_one():
     assert ls.LabelSupport(kernel="linear").fit(X, U).press_ == pytest.approx(1, abs=0.03)
 
 
-def test_unknown_labels_say_nothing_about_the_other_labels_of_a_row():
+def test_unknown_labels_do_not_affect_other_labels_of_the_row():
     X, U = problem(2)
     known = ~np.isnan(U)
     alone = ls.LabelSupport(kernel="linear", use_labels=False).fit(X, U)
@@ -101,7 +101,7 @@ def test_without_unknown_labels_a_mask_changes_nothing():
 
 
 @pytest.mark.parametrize("labels", [np.asarray, to_sparse, pd.DataFrame])
-def test_unknown_labels_are_no_candidates(labels):
+def test_unknown_labels_are_not_candidates(labels):
     X, U = problem(5)
     known = ~np.isnan(U)
     issues = ls.find_label_issues(X, labels(U))

@@ -61,7 +61,7 @@ def test_symbol_information_does_not_depend_on_blocks_and_batches(monkeypatch, n
     rng = np.random.default_rng(0)
     T = np.round(rng.random((60, 7)), 1) * (rng.random((60, 7)) < 0.6)
     whole = symbol_mutual_information(T, n_bins)
-    monkeypatch.setattr(labels, "_MOST_PAIRS", most_pairs)
+    monkeypatch.setattr(labels, "_MAX_PAIRS", most_pairs)
     for container in (np.asarray, sp.csr_matrix):
         rows = MemoryBlocks([{"confidence": container(T[a : a + 7])} for a in range(0, 60, 7)])
         np.testing.assert_allclose(symbol_information(rows, 7, n_bins), whole, atol=1e-12)

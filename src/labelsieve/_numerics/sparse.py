@@ -130,7 +130,7 @@ def with_short_indices(M: Matrix) -> Matrix:
 
 
 def check_structure(M: Any, name: str) -> None:
-    """Reject a sparse matrix whose indices are inconsistent with its shape. Ignore other objects.
+    """Reject masked values, and a sparse matrix whose indices are inconsistent with its shape.
 
     Compiled code does not check indices, so an index out of bounds can crash the process. scipy checks
     little when a matrix is created and nothing when its arrays are changed later.
@@ -145,6 +145,10 @@ def check_structure(M: Any, name: str) -> None:
     ...
     ValueError: X must be a valid sparse matrix. Got CSR of shape (2, 2): ...
     """
+    if np.ma.is_masked(M):
+        raise ValueError(
+            f"{name} must not have masked values, got {int(M.mask.sum())}. Fill them in with {name}.filled(value)."
+        )
     if not sp.issparse(M):
         return
     try:

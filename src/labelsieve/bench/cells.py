@@ -278,7 +278,7 @@ def choose_metrics(specs: tuple[MetricSpec, ...], conventions: Conventions) -> d
         **dict.fromkeys(_F1, undefined),
     }
     for name, metric in METRICS.items():
-        if metric.needs == "scores":
+        if metric.needs == "scores" and name != "macro_auc":  # the others rank the labels of a row
             options.setdefault(name, {})["empty_rows"] = conventions.empty_rows
     return {
         spec.name: user_metric(spec)

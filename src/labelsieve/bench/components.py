@@ -30,6 +30,7 @@ from labelsieve.bench.config import (
     MethodSpec,
     MetricSpec,
 )
+from labelsieve.bench.rivals import RIVALS
 from labelsieve.classify import LabelwiseSVM, MLkNN
 from labelsieve.methods import METHODS
 from labelsieve.metrics import Metric
@@ -95,8 +96,10 @@ def use_folder(experiment: Experiment) -> None:
 
 def build_method(spec: MethodSpec) -> Any:
     """Build an unfitted selector."""
-    known = [*METHODS, *UNRANKED]
-    factory = METHODS.get(spec.method) or _import_class(spec.method, "methods", known)
+    known = [*METHODS, *RIVALS, *UNRANKED]
+    factory = (
+        METHODS.get(spec.method) or RIVALS.get(spec.method) or _import_class(spec.method, "methods", known)
+    )
     return _make(factory, spec.params, f"methods: {spec.name}")
 
 

@@ -86,9 +86,9 @@ class DatasetSpec(_Spec):
 
 
 class NoiseSpec(_Spec):
-    """Noise model that adds wrong candidates to true labels. ``given`` uses the candidates in the data."""
+    """Noise model that turns true labels into candidates. ``given`` uses the candidates in the data."""
 
-    model: Literal["flip", "relative", "count", "instance", "given"] = "flip"
+    model: Literal["flip", "relative", "count", "instance", "label", "missing", "given"] = "flip"
     rate: Rate | None = None
 
     @model_validator(mode="after")
@@ -98,7 +98,7 @@ class NoiseSpec(_Spec):
                 raise ValueError("rate: not allowed for the model 'given'; remove it")
         elif self.rate is None:
             raise ValueError(f"rate: required by the model {self.model!r}; for example, write rate = 0.2")
-        elif self.model in ("flip", "instance") and self.rate > 1:
+        elif self.model not in ("relative", "count") and self.rate > 1:
             raise ValueError(f"rate: expected a probability in [0, 1], got {self.rate:g}")
         elif self.model == "count" and self.rate != int(self.rate):
             raise ValueError(f"rate: expected an integer number of labels, got {self.rate:g}")

@@ -41,7 +41,7 @@ def merge(sources: Sequence[Path], folder: Path, *, command: str = "") -> dict[s
         experiment = common_experiment(
             [(name, build_experiment(part.configuration, name).as_dict()) for name, part in parts]
         )
-        datasets = _Consistent("dataset {!r} has different data or sizes. Run one of them again.")
+        datasets = Consistent("dataset {!r} has different data or sizes. Run one of them again.")
         for name, part in parts:
             for dataset, facts in part.datasets.items():
                 datasets.add(name, dataset, facts)
@@ -82,8 +82,8 @@ def common_experiment(
     """
     (first_name, first), *others = parts
     for name, configuration in others:
-        shared = _shared_settings(configuration, axes)
-        differing = [key for key, value in _shared_settings(first, axes).items() if value != shared[key]]
+        shared = shared_settings(configuration, axes)
+        differing = [key for key, value in shared_settings(first, axes).items() if value != shared[key]]
         if differing:
             raise RunError(
                 f"{first_name} and {name} are not parts of one experiment because {', '.join(differing)} differ. "
@@ -91,27 +91,28 @@ def common_experiment(
             )
     merged: dict[str, Any] = {}
     for key in axes:
-        entries = _Consistent(f"entry {{!r}} of {key} differs. Rename one of them.")
+        entries = Consistent(f"entry {{!r}} of {key} differs. Rename one of them.")
         for part, configuration in parts:
             for entry in configuration[key]:
                 name = entry["name"] if isinstance(entry, dict) and "name" in entry else json.dumps(entry)
                 entries.add(part, name, entry)
         merged[key] = list(entries.values())
-    counts: dict[str, Any] = {}
-    for _, configuration in parts:
-        counts.update(configuration["sizes"]["counts"])
+    counts = Consistent("sizes.counts of {!r} differ. Run one of them again.")
+    for part, configuration in parts:
+        for dataset, numbers in configuration["sizes"]["counts"].items():
+            counts.add(part, dataset, numbers)
     control = next((given["control"] for _, given in parts if given["control"]), "")
     given = {**first, **merged, "sizes": {**first["sizes"], "counts": counts}, "control": control}
     return build_experiment(given, " and ".join(name for name, _ in parts))
 
 
-def _shared_settings(configuration: Mapping[str, Any], axes: Sequence[str]) -> dict[str, Any]:
+def shared_settings(configuration: Mapping[str, Any], axes: Sequence[str]) -> dict[str, Any]:
     """Select the settings that must be equal in all parts, without numbers of features by dataset."""
     kept = {key: value for key, value in configuration.items() if key not in (*axes, *_IGNORED_KEYS)}
     return {**kept, "sizes": {**kept["sizes"], "counts": {}}}
 
 
-class _Consistent(dict[Any, Any]):
+class Consistent(dict[Any, Any]):
     """Values of all parts by name that must agree. `problem` is the error message with a placeholder for the name."""
 
     def __init__(self, problem: str) -> None:
@@ -119,6 +120,7 @@ class _Consistent(dict[Any, Any]):
         self._parts: dict[Any, str] = {}
 
     def add(self, part: str, name: Any, value: Any) -> None:
+        """Add a value of a part, or raise an error if another part has another value."""
         other = self._parts.setdefault(name, part)
         if self.setdefault(name, value) != value:
             raise RunError(f"{other} and {part} contradict each other: {self._problem.format(name)}")
@@ -126,7 +128,7 @@ class _Consistent(dict[Any, Any]):
 
 def _plan(parts: Sequence[tuple[str, Contents]]) -> list[Planned]:
     """Combine the plans of all parts."""
-    places = _Consistent("{!r} differs because its code or defaults changed. Run one of them again.")
+    places = Consistent("{!r} differs because its code or defaults changed. Run one of them again.")
     for part, contents in parts:
         keys: dict[str, set[tuple[str, str]]] = {}
         for row in contents.plan:

@@ -1,7 +1,7 @@
 """The command line.
 
-Exit codes: 0 success, 1 invalid data, 2 invalid usage, 3 some benchmark cells failed, 130 interrupted,
-141 closed output pipe, 143 terminated.
+Exit codes: 0 success, 1 invalid data, 2 invalid usage, 3 some benchmark cells failed, 129 hung up,
+130 interrupted, 141 closed output pipe, 143 terminated.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ COMMANDS = {
     "audit": "Rank columns, choose how many to keep, and flag label errors.",
     "select": "Select the features that matter for the labels.",
     "issues": "List labels that may be wrong or missing.",
+    "review": "Review labels in the browser.",
     "apply-review": "Remove the wrong labels of a review and add the missing ones.",
     "methods": "List the methods or explain one.",
     "report": "Report the results of a run as a page, tables and figures.",
@@ -76,9 +77,9 @@ def main(args: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # the terminal may not support all characters
-    terminated: list[int] = []
+    received: list[int] = []
     try:
-        with raise_on_sigterm(terminated):
+        with raise_on_signals(received):
             run = _program(sys.argv[1:] if args is None else args)
             code: int = run(args=args, prog_name="labelsieve", standalone_mode=False) or 0
             print(end="", flush=True)
@@ -89,7 +90,7 @@ def main(args: list[str] | None = None) -> int:
         return 141
     except (Exception, KeyboardInterrupt) as error:
         _discard_output()
-        message, code = _describe(error, terminated=bool(terminated))
+        message, code = _describe(error, received)
         print(f"error: {one_line(message)}", file=sys.stderr)
     return code
 
@@ -134,15 +135,15 @@ def root(
 
 
 class Terminated(KeyboardInterrupt):
-    """Interruption by SIGTERM."""
+    """Interruption by SIGTERM or SIGHUP."""
 
 
 @contextmanager
-def raise_on_sigterm(received: list[int]) -> Iterator[None]:
-    """Raise `Terminated` on the first SIGTERM, so that the program cleans up as after Ctrl-C.
+def raise_on_signals(received: list[int]) -> Iterator[None]:
+    """Raise `Terminated` on the first SIGTERM or SIGHUP, so that the program cleans up as after Ctrl-C.
 
-    The signal number is appended to `received`. Nothing happens outside the main thread, which alone can
-    handle signals, or if the calling program has its own handler.
+    The signal number is appended to `received`. Signals are left alone if the calling program handles or ignores
+    them, as under nohup, and outside the main thread, which alone can handle them.
     """
 
     def handle(number: int, frame: object) -> None:
@@ -153,23 +154,28 @@ def raise_on_sigterm(received: list[int]) -> Iterator[None]:
             raise Terminated
 
     in_main_thread = threading.current_thread() is threading.main_thread()
-    if not in_main_thread or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, handle)
+    handled = [
+        number
+        for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))
+        if in_main_thread and signal.getsignal(number) is signal.SIG_DFL
+    ]
+    for number in handled:
+        signal.signal(number, handle)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)
 
 
-def _describe(error: BaseException, *, terminated: bool) -> tuple[str, int]:
-    """Return the message and the exit code of an error."""
+def _describe(error: BaseException, received: list[int]) -> tuple[str, int]:
+    """Return the message and the exit code of an error, or of the first received signal."""
+    if isinstance(error, (KeyboardInterrupt, typer.Abort, RunInterrupted)):
+        ending = "terminated. No incomplete files were written." if received else "interrupted."
+        return str(error) or ending, 128 + received[0] if received else 130
+
     from labelsieve.io.errors import DatasetError  # imports pandas
 
-    if isinstance(error, (KeyboardInterrupt, typer.Abort, RunInterrupted)):
-        ending = "terminated. No incomplete files were written." if terminated else "interrupted."
-        return str(error) or ending, 143 if terminated else 130
     if hasattr(error, "format_message"):  # usage error of click or of the copy inside typer
         return error.format_message(), 2
     if isinstance(error, DatasetError):

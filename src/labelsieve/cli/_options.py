@@ -61,7 +61,35 @@ RowTruth = Annotated[
         show_default=False,
     ),
 ]
+Kernel = Annotated[
+    Literal["auto", "linear", "rbf"],
+    option("KERNEL", "Kernel: auto, linear or rbf.", panel="Prediction options"),
+]
+UseLabels = Annotated[
+    bool,
+    typer.Option(
+        "--use-labels/--no-labels",
+        rich_help_panel="Prediction options",
+        help="Use the other labels of a row.",
+    ),
+]
 Checked = Annotated[Path | None, option("FILE", "Review file with your verdicts.")]
+
+
+def prediction_options(kernel: str, use_labels: bool, row_truth: bool | None) -> dict[str, Any]:
+    """Return the prediction options as parameters of `LabelSupport`."""
+    truth: bool | str = "auto" if row_truth is None else row_truth
+    return {"kernel": kernel, "use_labels": use_labels, "each_row_has_truth": truth}
+
+
+def prediction_arguments(kernel: str, use_labels: bool, row_truth: bool | None) -> list[str]:
+    """Return the command-line arguments that set the prediction options."""
+    found = [] if kernel == "auto" else ["--kernel", kernel]
+    if not use_labels:
+        found.append("--no-labels")
+    if row_truth is not None:
+        found.append("--each-row-has-truth" if row_truth else "--rows-may-lack-truth")
+    return found
 
 
 @dataclass(frozen=True)
@@ -142,6 +170,19 @@ class DataOptions:
         roles = dict(assignment.rpartition("=")[::2] for assignment in found.pop("role") or ())
         given = {name: value for name, value in {**found, "roles": roles}.items() if value}
         return given if self.unknown is None else {**given, "unknown": self.unknown}  # it may be empty
+
+    @property
+    def arguments(self) -> list[str]:
+        """Command-line arguments with the files and the options that have a value."""
+        found = list(self.files)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "files" or value is None:
+                continue
+            name = f"--{field.name.replace('_', '-')}"
+            for text in value if isinstance(value, list) else [value]:
+                found += [f"{name}={text}"] if text.startswith("-") or not text else [name, text]
+        return found
 
     def with_id_of(self, review: Path | None) -> DataOptions:
         """Return the options with the row-name column of a review file."""
@@ -319,6 +360,19 @@ def parse_amount(text: str, option: str = "--features") -> int | float:
             f"must be an integer such as 20 or a fraction such as 20%, got {text!r}", param_hint=option
         )
     return amount  # type: ignore[return-value]  # narrowed above
+
+
+def parse_share(text: str, option: str) -> float:
+    """Parse a share between 0 and 1, such as 10% or 0.1."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = math.nan
+    if not 0 < share < 1:
+        raise typer.BadParameter(
+            f"must be between 0 and 100%, such as 10% or 0.1, got {text!r}", param_hint=option
+        )
+    return share
 
 
 # Files to write

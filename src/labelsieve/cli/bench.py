@@ -21,9 +21,10 @@ from labelsieve.bench.runner import run as run_cells
 from labelsieve.bench.store import database_path
 from labelsieve.cli import COMMANDS, Command, bench_doctor
 from labelsieve.cli._console import command_line, duration, lay_out, messages, results
-from labelsieve.cli._options import AsJson, Jobs, Quiet, option, write_errors
+from labelsieve.cli._options import AsJson, Jobs, Quiet, option, write_errors, write_text
 from labelsieve.cli._run_progress import RunProgress
 from labelsieve.cli.report import find_source, read_means
+from labelsieve.report.leaderboard import find, is_comparison, render_leaderboard, studies
 from labelsieve.report.summary_file import is_summary, merge_summaries, write_summary
 
 #: Exit code of a complete run that has failed cells.
@@ -60,7 +61,17 @@ Examples:
   labelsieve bench merge first.csv.gz runs/digits --out both.csv.gz
 
 The runs may differ in datasets, seeds, noise, methods and references. An experiment that covers all of them
-can continue in the new folder. Files written by report --summary can be merged with runs on other datasets.
+can continue in the new folder. Files written by report --summary hold means, so merging them cannot add seeds.
+"""
+
+LEADERBOARD_EPILOG = """\
+\b
+Examples:
+  labelsieve bench leaderboard docs/results/*.csv.gz
+  labelsieve bench leaderboard mine.csv.gz runs/theirs --html board.html
+
+Runs with the same folds, seeds, sizes, classifiers, metrics and conventions are compared with each other.
+Other runs are separate studies on the same page.
 """
 
 EXPORT_EPILOG = """\
@@ -285,6 +296,47 @@ def _merge_means(runs: list[str], out: Path) -> dict[str, str | int]:
         "done": coverage.n_done,
         "failed": coverage.n_failed,
     }
+
+
+@app.command(cls=Command, epilog=LEADERBOARD_EPILOG)
+def leaderboard(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Runs or files written by report --summary.")
+    ],
+    html: Annotated[Path, option("FILE", "Page to write. Default: leaderboard.html.")] = Path(
+        "leaderboard.html"
+    ),
+    as_json: AsJson = False,
+) -> None:
+    """Rank the methods of several runs on one page."""
+    parts = [(run, read_means(find_source(run)[0])) for run in runs]
+    found = studies(parts)
+    for run, summary in parts:
+        if not is_comparison(summary):
+            messages().print(f"note: {one_line(run)} is left out because it has no results of methods.")
+    write_text(html, render_leaderboard(found))
+    content: list[dict[str, Any]] = [
+        {
+            "name": study.name,
+            "findings": [text for texts in find(study) for text in texts],
+            "ranks": {judge: study.standing(classifier=judge).ranks for judge in study.names["classifier"]},
+        }
+        for study in found
+    ]
+    if as_json:
+        typer.echo(json.dumps({"page": str(html), "studies": content}, indent=2))
+        return
+    console = results()
+    for study, shown in zip(found, content, strict=True):
+        console.print(f"{one_line(study.name)}: {study.settings}", "", sep="\n")
+        for text in shown["findings"]:
+            console.print(one_line(text))
+        places = {name: None for by in shown["ranks"].values() for name in by}
+        columns = {"method": list(places)}
+        for judge, by in shown["ranks"].items():
+            columns[judge] = [f"{by[name]:.2f}" if name in by else "-" for name in places]
+        console.print("", lay_out(console, columns, long="method", title="average ranks"), "", sep="\n")
+    console.print(f"wrote {one_line(html)}", soft_wrap=True)
 
 
 @app.command(cls=Command, epilog=EXPORT_EPILOG)

@@ -14,11 +14,14 @@ from labelsieve.cli._options import (
     AsJson,
     DataOptions,
     Html,
+    Kernel,
     Quiet,
     RowTruth,
+    UseLabels,
     check_outputs,
     option,
-    parse_amount,
+    parse_share,
+    prediction_options,
     reading,
     with_data_options,
     write_text,
@@ -33,8 +36,16 @@ from labelsieve.inspection.label_issues import (
     draw_candidates,
     find_label_issues,
 )
+from labelsieve.inspection.label_studio import write_tasks
 from labelsieve.inspection.result import Audit
-from labelsieve.inspection.review import issues_to_csv, n_verdicts, read_review, review_to_csv
+from labelsieve.inspection.review import (
+    issues_to_csv,
+    issues_to_frame,
+    n_verdicts,
+    read_review,
+    review_to_csv,
+    review_to_frame,
+)
 from labelsieve.inspection.wording import assumption, describe_correction, describe_guarantees, headline
 from labelsieve.io import Dataset, DatasetError
 
@@ -62,9 +73,13 @@ def issues(
         Path | None,
         option("FILE", "Review file to write, most likely errors first.", "--output", "-o"),
     ] = None,
+    form: Annotated[
+        Literal["csv", "label-studio"],
+        option("FORMAT", "Format of the review file: csv or label-studio.", "--format"),
+    ] = "csv",
     which: Annotated[
         Literal["wrong", "missing", "both"],
-        option("KIND", "Labels to list: wrong, missing or both. Default: wrong."),
+        option("KIND", "Labels to list: wrong, missing or both."),
     ] = "wrong",
     worst: Annotated[
         int | None, option("N", "Number of labels to list. Default: 10.", "--worst", "-n", min=1)
@@ -78,6 +93,14 @@ def issues(
     least_supported: Annotated[
         str | None, option("SHARE", "Draw from the least supported share, e.g. 20%.", panel=_REVIEW)
     ] = None,
+    unlisted: Annotated[
+        bool,
+        typer.Option(
+            "--unlisted",
+            rich_help_panel=_REVIEW,
+            help="Draw from the absent labels outside the list of the best supported ones.",
+        ),
+    ] = False,
     checked: Annotated[Path | None, option("FILE", "Review file with your verdicts.", panel=_REVIEW)] = None,
     remove_at: Annotated[
         str | None,
@@ -87,17 +110,8 @@ def issues(
         str | None,
         option("SHARE", "Propose additions; largest share of mistakes.", panel=_REVIEW),
     ] = None,
-    kernel: Annotated[
-        Literal["auto", "linear", "rbf"], option("KERNEL", "Kernel: auto, linear or rbf.", panel=_PREDICTION)
-    ] = "auto",
-    use_labels: Annotated[
-        bool,
-        typer.Option(
-            "--use-labels/--no-labels",
-            rich_help_panel=_PREDICTION,
-            help="Use the other labels of a row.",
-        ),
-    ] = True,
+    kernel: Kernel = "auto",
+    use_labels: UseLabels = True,
     row_truth: RowTruth = None,
     seed: Annotated[int, option("N", "Random seed of --draw.", min=0, panel=_PREDICTION)] = 0,
 ) -> None:
@@ -106,28 +120,29 @@ def issues(
     A model of the other rows predicts each label. Support near 1 speaks for a label, support near 0 against
     it. Flagged labels are more likely errors than not and have no verdict.
     """
-    share = None if least_supported is None else _fraction(least_supported, "--least-supported")
+    share = None if least_supported is None else parse_share(least_supported, "--least-supported")
     bounds = {
-        kind: None if text is None else _fraction(text, name)
+        kind: None if text is None else parse_share(text, name)
         for kind, name, text in (("wrong", "--remove-at", remove_at), ("missing", "--add-at", add_at))
     }
-    _check_usage(output, draw, checked, html, bounds, least_supported)
+    _check_usage(output, form, draw, checked, html, bounds, least_supported)
+    if unlisted and (draw is None or which != "missing"):
+        raise typer.BadParameter("needs --which missing and --draw", param_hint="--unlisted")
     if draw is not None and which == "both":
         raise typer.BadParameter("must be wrong or missing with --draw, got 'both'", param_hint="--which")
     kinds = _kinds(which, bounds)
     check_outputs(data, {"--output": output, "--html": html}, reads=[checked])
     data = data.with_id_of(checked)
-    prediction = {
-        "kernel": kernel,
-        "use_labels": use_labels,
-        "each_row_has_truth": "auto" if row_truth is None else row_truth,
-    }
+    prediction = prediction_options(kernel, use_labels, row_truth)
     with reading(data, quiet=quiet) as (dataset, console, status):
         review = None if checked is None else read_review(checked, dataset)
         if draw is not None:
             assert output is not None  # checked above
-            drawn = _draw(dataset, review, which, draw, share, seed, prediction)
-            write_text(output, review_to_csv(drawn, dataset))
+            drawn = _draw(dataset, review, which, draw, share, unlisted, seed, prediction)
+            if form == "csv":
+                write_text(output, review_to_csv(drawn, dataset))
+            else:
+                write_text(output, write_tasks(review_to_frame(drawn, dataset), dataset))
             few = (
                 ""
                 if which == "missing" or len(drawn.open) >= MIN_REVIEWED
@@ -154,14 +169,28 @@ def issues(
         corrections = _corrections(listed, bounds)
     console.print(headline(found))
     if output is not None:
-        write_text(output, issues_to_csv(listed, dataset, worst, list(corrections.values())))
+        proposed = list(corrections.values())
+        if form == "csv":
+            write_text(output, issues_to_csv(listed, dataset, worst, proposed))
+        else:
+            write_text(
+                output, write_tasks(issues_to_frame(listed, dataset, worst, proposed), dataset, listed)
+            )
     if html is not None:
         write_text(html, found.to_html())
     if as_json:
         typer.echo(found.to_json(n_issues=worst or _SHOWN), nl=False)
     else:
         for part in filter(None, (listed, listed.missing)):
-            _print_tables(found, part, worst or _SHOWN, results(quiet=quiet), corrections.get(part.which))
+            is_asked = bounds[part.which] is not None
+            _print_tables(
+                found,
+                part,
+                worst or _SHOWN,
+                results(quiet=quiet),
+                corrections.get(part.which),
+                is_asked=is_asked,
+            )
     for written in filter(None, (output, html)):
         console.print(f"wrote {written}")
 
@@ -172,20 +201,13 @@ def _kinds(which: str, bounds: dict[str, float | None]) -> str:
     return kinds.pop() if len(kinds) == 1 else "both"
 
 
-def _fraction(text: str, name: str) -> float:
-    """Parse a share such as 10% or 0.1."""
-    amount = parse_amount(text, name)
-    if not isinstance(amount, float) or amount >= 1:
-        raise typer.BadParameter(f"must be a share such as 10%, got {text!r}", param_hint=name)
-    return amount
-
-
 def _draw(
     dataset: Dataset,
     review: Review | None,
     which: str,
     n: int,
     share: float | None,
+    is_unlisted: bool,
     seed: int,
     prediction: dict[str, Any],
 ) -> Review:
@@ -202,21 +224,22 @@ def _draw(
         row_ids=range(dataset.X.shape[0]),
         **prediction,
     )
-    return issues.draw(n, least_supported=share or 1.0, random_state=seed)
+    return issues.draw(n, least_supported=share or 1.0, is_unlisted=is_unlisted, random_state=seed)
 
 
 def _corrections(issues: LabelIssues, bounds: dict[str, float | None]) -> dict[str, Correction]:
-    """Compute the corrections within the bounds, by kind."""
+    """Compute the corrections within the bounds, by kind, if there are complete draws."""
     found = {}
     for part in filter(None, (issues, issues.missing)):
         bound = bounds[part.which]
-        if bound is not None and part.complete_draw() is not None:
+        if bound is not None and part.complete_draws():
             found[part.which] = part.removable(bound) if part.which == "wrong" else part.addable(bound)
     return found
 
 
 def _check_usage(
     output: Path | None,
+    form: str,
     draw: int | None,
     checked: Path | None,
     html: Path | None,
@@ -241,8 +264,9 @@ def _check_usage(
             raise typer.BadParameter("needs --checked", param_hint=option)
     if output is None:
         return
-    if output.suffix.lower() != ".csv":
-        raise typer.BadParameter(f"{str(output)!r} must end in .csv", param_hint="--output")
+    ending = ".csv" if form == "csv" else ".json"
+    if output.suffix.lower() != ending:
+        raise typer.BadParameter(f"{str(output)!r} must end in {ending}", param_hint="--output")
     n_given = n_verdicts(output) if output.is_file() else 0
     if n_given:
         raise DatasetError(
@@ -252,7 +276,13 @@ def _check_usage(
 
 
 def _print_tables(
-    found: Audit, issues: LabelIssues, n_shown: int, console: Console, correction: Correction | None
+    found: Audit,
+    issues: LabelIssues,
+    n_shown: int,
+    console: Console,
+    correction: Correction | None,
+    *,
+    is_asked: bool,
 ) -> None:
     """Print the labels to review first, a summary by label, and what the reviewed labels promise."""
     is_missing = issues.which == "missing"
@@ -274,7 +304,7 @@ def _print_tables(
     title = "labels" if len(every) <= _LABELS_SHOWN else f"{_LABELS_SHOWN} of {len(every)} labels"
     console.print(lay_out(console, columns, long="label", title=title), "", sep="\n")
     for text in (
-        describe_guarantees(issues),
+        describe_guarantees(issues, is_asked=is_asked),
         describe_correction(issues, correction) if correction is not None else "",
         issues.caveat(ADVICE),
         "" if is_missing or found.label_issues is None else assumption(found.label_issues),

@@ -25,6 +25,7 @@ from labelsieve.cli._options import (
     check_outputs,
     option,
     parse_amount,
+    parse_share,
     parse_value,
     reading,
     with_data_options,
@@ -79,8 +80,8 @@ def select(
     ] = DEFAULT_METHOD,
     stability: Annotated[int, option("N", "Number of subsamples for a stability check, e.g. 30.", min=0)] = 0,
     fdr: Annotated[
-        float | None,
-        option("SHARE", "Test each column; bound on the share of wrong columns, e.g. 0.1."),
+        str | None,
+        option("SHARE", "Test each column; bound on the share of wrong columns, e.g. 10%."),
     ] = None,
     check_labels: Annotated[
         bool, typer.Option("--check-labels", help="Also list the labels most likely to be wrong.")
@@ -127,8 +128,7 @@ def select(
     selector = _selector(method, parameters or [], features)
     if stability == 1:
         raise typer.BadParameter("must be 0 or at least 2, got 1", param_hint="--stability")
-    if fdr is not None and not 0 < fdr < 1:
-        raise typer.BadParameter(f"must be between 0 and 1, got {fdr:g}", param_hint="--fdr")
+    share_wrong = None if fdr is None else parse_share(fdr, "--fdr")
     choose_size = features == _AUTOMATIC
     chunks = None if chunk_rows is None else _parse_rows(chunk_rows)
     if chunks is not None:
@@ -162,7 +162,7 @@ def select(
             n_columns=_AUTOMATIC if choose_size else None,
             n_permutations=N_PERMUTATIONS if chunks is None else 0,
             n_resamples=stability,
-            fdr=fdr,
+            fdr=share_wrong,
             check_labels=check_labels,
             command_line=command_line(),
             progress=status.advance,

@@ -24,7 +24,7 @@ _BLOCK_CELLS = 2**20
 # Similarities are rounded to this many levels so that they can be counted in one pass.
 _LEVELS = 4096
 
-_MODELS = ("flip", "relative", "count", "instance")
+_MODELS = ("flip", "relative", "count", "instance", "label", "missing")
 
 
 def add_candidates(
@@ -35,15 +35,15 @@ def add_candidates(
     X: Any = None,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> Any:
-    """Add wrong labels to the true ones, as a careless annotator would.
+    """Add wrong labels to the true ones, or drop some of these, as a careless annotator would.
 
-    All true labels remain candidates.
+    All true labels remain candidates, except with ``model="missing"``.
 
     Parameters
     ----------
     Y : array-like or sparse matrix of shape (n_samples, n_labels)
         True labels, 0/1.
-    model : {"flip", "relative", "count", "instance"}, default="flip"
+    model : {"flip", "relative", "count", "instance", "label", "missing"}, default="flip"
         Noise model, where an irrelevant label is a label that is not true.
 
         - ``"flip"``: every irrelevant label becomes a candidate with probability `rate`.
@@ -52,11 +52,14 @@ def add_candidates(
         - ``"count"``: every row gets `rate` irrelevant labels.
         - ``"instance"``: every irrelevant label becomes a candidate with a probability that increases with
           the similarity of the row to the rows with this label. The mean probability is `rate` (see Notes).
+        - ``"label"``: like ``"flip"``, but every label has its own probability. It is drawn from the beta
+          distribution with the parameters 1 and ``1 / rate - 1``, which has the mean `rate`.
+        - ``"missing"``: every true label is dropped with probability `rate`, and none is added.
 
         A row with too few irrelevant labels gets all of them.
     rate : float or int, default=0.2
-        Probability in [0, 1] (``"flip"``, ``"instance"``), factor >= 0 (``"relative"``) or number of labels
-        (``"count"``, an integer).
+        Factor >= 0 (``"relative"``), number of labels (``"count"``, an integer), or probability in [0, 1]
+        (all others).
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
         Features. Required for ``model="instance"``, and must be None for the other models.
     random_state : int, numpy Generator, numpy RandomState or None, default=None
@@ -75,8 +78,8 @@ def add_candidates(
     irrelevant pairs. An increase by one standard deviation multiplies the odds by e. The offset ``b`` is
     chosen so that the mean probability over the irrelevant pairs is `rate`.
 
-    The first three models take time and memory proportional to the number of candidates, and do not convert
-    a sparse `Y` to a dense matrix. ``"instance"`` computes every pair, in blocks of rows.
+    ``"instance"`` computes every pair, in blocks of rows. The other models take time and memory
+    proportional to the number of candidates, and do not convert a sparse `Y` to a dense matrix.
 
     Examples
     --------
@@ -102,18 +105,26 @@ def add_candidates(
     # Use a child stream so that labels drawn with the same seed are independent of the noise.
     rng = as_generator(random_state).spawn(1)[0]
 
+    if model == "missing":
+        return _without(container, truth, rng.random(truth.nnz) < rate)
     if model == "instance":
         extra = _confuse_alike(truth, X, float(rate), rng)
     else:
         n_true = np.diff(truth.indptr)
         available = truth.shape[1] - n_true
-        if model == "flip":
-            counts = rng.binomial(available, rate)
+        rates = np.full(truth.shape[1], float(rate))
+        if model == "label" and 0 < rate < 1:
+            rates = rng.beta(1, 1 / rate - 1, truth.shape[1])
+        highest = rates.max(initial=0)
+        if model in ("flip", "label"):
+            counts = rng.binomial(available, highest)
         elif model == "relative":
             counts = np.minimum(np.rint(rate * n_true), available).astype(np.int64)
         else:
             counts = np.minimum(min(int(rate), truth.shape[1]), available)
         extra = _outside(truth, counts, rng)
+        if model == "label":
+            extra = _thinned(extra, rates / (highest or 1), rng)
 
     if isinstance(container, np.ndarray):
         candidates = container.copy()
@@ -122,6 +133,27 @@ def add_candidates(
         return candidates
     candidates = _union(truth, extra)
     return candidates if isinstance(container, sp.sparray) else sp.csr_matrix(candidates)
+
+
+def _without(container: Any, truth: sp.csr_array, is_dropped: np.ndarray) -> Any:
+    """Return the labels without some of them, in the type of `container`."""
+    if isinstance(container, np.ndarray):
+        kept = container.copy()
+        rows = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
+        kept[rows[is_dropped], truth.indices[is_dropped]] = 0
+        return kept
+    truth.data[is_dropped] = 0
+    truth.eliminate_zeros()
+    return truth if isinstance(container, sp.sparray) else sp.csr_matrix(truth)
+
+
+def _thinned(
+    pairs: Iterator[tuple[np.ndarray, np.ndarray]], probability: np.ndarray, rng: np.random.Generator
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Keep each pair with the probability of its column."""
+    for rows, columns in pairs:
+        is_kept = rng.random(len(columns)) < probability[columns]
+        yield rows[is_kept], columns[is_kept]
 
 
 def draw_distinct(

@@ -194,9 +194,11 @@ class LeaveOneOut:
                     errors *= self._known[rows]
                 totals[place] += np.vdot(errors, errors)
         best = int(totals.argmin())
+        self._weights: np.ndarray | None = None
+        self._standardized: StandardizedFeatures | None = None
         self.penalty = float(penalties[best])
         self.press = float(totals[best] / (n_samples * n_labels))
-        self._shares, self._weights = shares[:, [best]], weights[best]
+        self._shares, self._row_weights = shares[:, [best]], weights[best]
         self._freedom = freedoms[:, [best]].copy()  # of the rows that are left out alone
 
     def residuals(self) -> np.ndarray:
@@ -212,16 +214,11 @@ class LeaveOneOut:
         `X` is what `linear_directions` was given. Returns a base, the share of the other rows that have the label, and
         effects of shape (n_places, n_features): they add up to Y minus the residual.
         """
-        n_samples, directions = X.shape[0], self._directions
-        Z = StandardizedFeatures(X)
+        n_samples = X.shape[0]
+        weights = self.weights(X)
+        Z = self.features(X)
         distinct, place = np.unique(rows, return_inverse=True)
         standardized = dense(Z.scaling.apply(X[distinct]))
-        if directions.turn is None:  # U are rows of the eigenvectors of ZZ'
-            weights = Z.products(
-                directions.rows(slice(None)) @ (self._shares / directions.strength[:, None] * self._projected)
-            )
-        else:
-            weights = self._weights
         effects = weights.T[labels]
         left_out_of = np.zeros(len(rows))
         # The rows that are left out with each row; most often it is alone.
@@ -256,6 +253,23 @@ class LeaveOneOut:
         every = directions.rows(slice(None)) @ (self._shares / directions.strength[:, None] * U.T)
         return Z.products(every).T
 
+    def weights(self, X: Matrix) -> np.ndarray:
+        """Return the weights of the features for the labels; `X` is what `linear_directions` was given."""
+        if self._weights is None:
+            directions = self._directions
+            if directions.turn is not None:
+                self._weights = self._row_weights
+            else:
+                scaled = self._shares / directions.strength[:, None] * self._projected
+                self._weights = self.features(X).products(directions.rows(slice(None)) @ scaled)
+        return self._weights
+
+    def features(self, X: Matrix) -> StandardizedFeatures:
+        """Return the standardised features; `X` is what `linear_directions` was given."""
+        if self._standardized is None:
+            self._standardized = StandardizedFeatures(X)
+        return self._standardized
+
     def _project(self) -> np.ndarray:
         """Compute U'T, a row for every direction."""
         directions = self._directions
@@ -266,7 +280,7 @@ class LeaveOneOut:
     def _left_out(self, rows: Any, size: int) -> np.ndarray:
         """Return the standardised residuals of some rows, of which each `size` are left out together."""
         freedom = self._freedom[rows] if size == 1 else self._freedom_of(rows, size, self._shares)[0]
-        return _left_out_of(freedom, self._labels(rows) - self._directions.times(rows, self._weights))
+        return _left_out_of(freedom, self._labels(rows) - self._directions.times(rows, self._row_weights))
 
     def _freedom_of(self, rows: Any, size: int, shares: np.ndarray) -> list[np.ndarray]:
         """Return I - 1/n - U s U' for every penalty: a column for single rows, or a matrix for every group."""

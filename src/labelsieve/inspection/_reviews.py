@@ -45,12 +45,15 @@ class Draw:
         The draw is from this share of the candidates, those with the least support.
     n_suggested : int, default=0
         If positive, the draw is from this number of absent labels, those with the most support.
+    is_unlisted : bool, default=False
+        True if the draw is from all other absent labels instead.
     """
 
     number: int
     size: int
     share: float = 1.0
     n_suggested: int = 0
+    is_unlisted: bool = False
 
     @property
     def which(self) -> str:
@@ -66,7 +69,7 @@ class Draw:
     def id(self) -> str:
         """Text that identifies the draw in a review file."""
         if self.n_suggested:
-            return f"{self.number}:missing-{self.n_suggested}"
+            return f"{self.number}:{'unlisted' if self.is_unlisted else 'missing'}-{self.n_suggested}"
         return f"{self.number}:all" if self.is_of_all else f"{self.number}:least-{100 * self.share:g}%"
 
     @classmethod
@@ -76,14 +79,17 @@ class Draw:
         Examples
         --------
         >>> Draw.parse("2:least-20%", 50)
-        Draw(number=2, size=50, share=0.2, n_suggested=0)
+        Draw(number=2, size=50, share=0.2, n_suggested=0, is_unlisted=False)
         """
-        match = re.fullmatch(r"([1-9]\d*):(?:all|least-(\d+(?:\.\d+)?)%|missing-([1-9]\d*))", identifier)
+        match = re.fullmatch(
+            r"([1-9]\d*):(?:all|least-(\d+(?:\.\d+)?)%|(missing|unlisted)-([1-9]\d*))", identifier
+        )
         if match is None or size < 1:
             return None
-        number, percent, n_suggested = match.groups()
+        number, percent, absent, n_suggested = match.groups()
         share = float(percent) / 100 if percent else 1.0
-        return cls(int(number), size, share, int(n_suggested or 0)) if 0 < share <= 1 else None
+        found = cls(int(number), size, share, int(n_suggested or 0), absent == "unlisted")
+        return found if 0 < share <= 1 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +212,15 @@ class Review:
         names = ("rows", "labels", "answers", "is_missing", "numbers")
         return replace(self, **{name: getattr(self, name)[positions] for name in names})
 
+    def correct(self, chosen: np.ndarray) -> Review:
+        """Return a copy in which the labels of a mask are errors outside any draw."""
+        errors = np.where(self.is_missing, RIGHT, WRONG).astype(np.int8)
+        return replace(
+            self,
+            answers=np.where(chosen, errors, self.answers),
+            numbers=np.where(chosen, 0, self.numbers),
+        )
+
     def is_complete(self, draw: Draw) -> bool:
         """Return True if all labels of a draw have a verdict."""
         answers = self.answers[self.numbers == draw.number]
@@ -228,6 +243,21 @@ class Review:
         """Return the labels that vary, with label indices among these labels."""
         kept = self.take(np.flatnonzero(varies[self.labels]))
         return replace(kept, labels=(np.cumsum(varies) - 1)[kept.labels])
+
+
+def positions_in(cells: np.ndarray, listed: np.ndarray) -> np.ndarray:
+    """Return the position of each cell in a list without repeats, or -1.
+
+    Examples
+    --------
+    >>> positions_in(np.array([7, 5]), np.array([9, 5, 6]))
+    array([-1,  1])
+    """
+    if not len(listed):
+        return np.full(len(cells), -1)
+    order = np.argsort(listed)
+    found = order[np.minimum(np.searchsorted(listed, cells, sorter=order), len(listed) - 1)]
+    return np.where(listed[found] == cells, found, -1)
 
 
 def _codes(answers: np.ndarray) -> np.ndarray:
@@ -305,8 +335,9 @@ class ReviewModel:
 def fit_reviewed(candidates: Candidates, positions: np.ndarray, answers: np.ndarray) -> ReviewModel:
     """Fit the regression to the candidates at ``positions`` with Newton's method."""
     n_labels = candidates.support.shape[1]
-    labels = candidates.labels[positions]
-    effects = n_labels if n_labels <= _MAX_LABEL_EFFECTS else 0
+    # The effects of all other labels are 0.
+    reviewed, labels = np.unique(candidates.labels[positions], return_inverse=True)
+    effects = len(reviewed) if n_labels <= _MAX_LABEL_EFFECTS else 0
     B = np.column_stack(
         [
             np.ones(len(positions)),
@@ -326,5 +357,7 @@ def fit_reviewed(candidates: Candidates, positions: np.ndarray, answers: np.ndar
         solution -= step
         if np.abs(step).max() < _STEP_TOLERANCE:
             break
-    label_effects = solution[7:] if effects else np.zeros(n_labels)
+    label_effects = np.zeros(n_labels)
+    if effects:
+        label_effects[reviewed] = solution[7:]
     return ReviewModel(float(solution[0]), solution[1:7], label_effects)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,13 @@ from labelsieve._base import BaseSelector, as_generator, check_count, count_sele
 from labelsieve._numerics.row_groups import RowOrders
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._text import one_line
+from labelsieve.inspection.cleaning import is_cleaned
 from labelsieve.inspection.controlled import can_be_tested, controlled_selection
 from labelsieve.inspection.explanations import explain_label_issues
 from labelsieve.inspection.extreme_values import columns_with_hidden_evidence
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
-from labelsieve.inspection.review import is_cleaned
 from labelsieve.inspection.size_choice import choose_size
 from labelsieve.inspection.stability import (
     evidence_test,
@@ -41,11 +42,6 @@ SETTINGS: dict[str, Any] = {"n_resamples": 30, "n_random": 6, "n_permutations": 
 FAST_SETTINGS: dict[str, Any] = {"n_resamples": 10, "n_random": 2, "n_permutations": 39}
 #: Bound on the false discovery rate of the columns in an audit.
 FDR = 0.1
-#: Warning about q-values of labels that were corrected with the help of the columns.
-CLEANED = (
-    "The labels of this file were corrected with the help of its columns, so the q-values do not bound the false "
-    "discovery rate. Test the labels as they were collected."
-)
 #: Product of feature entries and labels above which permutations are slow.
 _LARGE_PRODUCT = 2e8
 _N_FOLDS = 5
@@ -207,9 +203,10 @@ def inspect_dataset(
                         random_state=random_state,
                     )
                 settings["Permutations"] = str(len(parts["evidence_test"].permuted))
-            if fdr is not None and can_permute and can_be_tested(dataset.candidates):
+            # An audit has other answers; elsewhere the tests were asked for.
+            if fdr is not None and can_permute and (command != "audit" or can_be_tested(dataset.candidates)):
                 step("testing the columns")
-                parts["controlled"] = controlled_selection(
+                controlled = controlled_selection(
                     dataset.X,
                     dataset.candidates,
                     fdr=fdr,
@@ -217,8 +214,11 @@ def inspect_dataset(
                     row_groups=dataset.groups,
                     random_state=random_state,
                 )
-                if is_cleaned(dataset):
-                    warnings.warn(CLEANED, UserWarning, stacklevel=2)
+                names = np.array([dataset.columns[column].name for column in dataset.ranked], dtype=object)
+                controlled = replace(controlled, names=names, is_cleaned=is_cleaned(dataset))
+                parts["controlled"] = controlled
+                if controlled.is_cleaned:
+                    warnings.warn(controlled.promise, UserWarning, stacklevel=2)
             rng = as_generator(random_state)
             samples = subsamples(dataset.X.shape[0], n_resamples, rng, dataset.groups)
             if command == "audit" and n_resamples and not have_candidates(dataset.candidates, samples):

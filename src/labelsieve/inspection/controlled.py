@@ -19,6 +19,7 @@ from labelsieve._numerics.row_groups import RowOrders, check_groups
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve._numerics.standardized import StandardizedFeatures
+from labelsieve._text import percent
 from labelsieve.inspection.stability import permuted_products
 from labelsieve.methods._evidence.path import Criterion
 
@@ -35,6 +36,8 @@ _RELATIVE_ROUNDING, _ROUNDING = 1e-10, 1e-11
 _ROUNDED_UP = 1 + 1e-9
 #: Cost of drawing a permutation, in columns.
 _DRAWING = 5
+#: Largest number of products for each of the permutations at which a column stops, at least and at a level of 1.
+_BUDGET, _BUDGET_BY_LEVEL = 200, 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +63,11 @@ class ControlledSelection:
     is_bound : ndarray of bool of shape (n_columns,)
         True if the p-value of a column is an upper bound, because the search ended before it was exact.
     is_settled : bool
-        True if more permutations cannot change the list. A list that is not settled might grow.
+        True if more permutations cannot change the list. A list that is not settled might grow. Its bound is proved for
+        `dependence` "any" only.
+    is_cleaned : bool, default=False
+        True if the labels were corrected with the help of the features, so that there is no bound. `audit` and
+        `labelsieve select` recognize such files.
 
     Examples
     --------
@@ -82,6 +89,7 @@ class ControlledSelection:
     n_products: float
     is_bound: np.ndarray
     is_settled: bool
+    is_cleaned: bool = False
 
     @property
     def selected(self) -> np.ndarray:
@@ -97,24 +105,41 @@ class ControlledSelection:
             "selected": self.selected,
             "p_value": self.p_values,
             "q_value": self.q_values,
+            "is_bound": self.is_bound,
             "evidence": self.statistic,
         }
         return DataFrame({name: values[order] for name, values in columns.items()})
+
+    @property
+    def promise(self) -> str:
+        """Statement about the share of wrong columns, with its assumption."""
+        if self.is_cleaned:
+            return (
+                "The labels were corrected with the help of the columns, so there is no bound on the share of wrong "
+                "columns. Test the labels as they were collected."
+            )
+        text = (
+            f"In lists like this one, at most {percent(self.fdr)} of the columns are wrong on average. This also holds "
+            "for the true labels, unless the labeling errors depend on these columns."
+        )
+        if not self.is_settled:
+            text += " More permutations might add columns."
+            text += (
+                ""
+                if self.dependence == "any"
+                else " Until then the bound is proved for dependence='any' only."
+            )
+        return text
 
     def summary(self) -> str:
         """Return the result in sentences."""
         n_selected, n_columns = int(self.selected.sum()), len(self.names)
         if not n_selected:
-            text = f"No column of {n_columns:,} can be listed at a false discovery rate of {self.fdr:.0%}."
-        else:
-            text = (
-                f"{n_selected:,} of {n_columns:,} columns are related to the labels. In lists like this one, at most "
-                f"{self.fdr:.0%} of the columns are wrong on average. This also holds for the true labels, unless the "
-                "labeling errors depend on these columns."
-            )
-        if not self.is_settled:
-            text += " More permutations might add columns."
-        return text
+            more = "" if self.is_settled else " More permutations might add columns."
+            rate = percent(self.fdr)
+            return f"No column of {n_columns:,} can be listed at a false discovery rate of {rate}.{more}"
+        verb = "is" if n_selected == 1 else "are"
+        return f"{n_selected:,} of {n_columns:,} columns {verb} related to the labels. {self.promise}"
 
     def __str__(self) -> str:
         return self.summary()
@@ -206,7 +231,9 @@ def controlled_selection(
         keys, group = np.unique(np.asarray(groups), return_inverse=True)
         names = keys.tolist()
     if not can_be_tested(Y):
-        raise ValueError(f"Y must have candidates in at least {_FEWEST_ROWS} rows.")
+        raise ValueError(
+            f"Y must have candidates in at least {_FEWEST_ROWS} rows to test columns, got fewer."
+        )
     test = _Test.of(within_range(X), split_unknown(Y)[0], group)
     if not len(test.labels_scale):
         raise ValueError("Y must have a label that some but not all rows have, got none.")
@@ -222,7 +249,7 @@ def controlled_selection(
         )
     n_columns = len(keys)
     penalty = float((1 / np.arange(1, n_columns + 1)).sum()) if dependence == "any" else 1.0
-    found = test.run(fdr / penalty, rows, as_generator(random_state), progress)
+    found = test.run(fdr / penalty, as_generator(random_state), progress, rows)
     adjusted = false_discovery_control(found.p_values, method="by" if dependence == "any" else "bh")
     return ControlledSelection(
         np.asarray(names, dtype=object),
@@ -300,15 +327,16 @@ class _Test:
     def run(
         self,
         level: float,
-        rows: RowOrders,
         rng: np.random.Generator,
         progress: Callable[[int, int], None] | None,
+        rows: RowOrders | None = None,
     ) -> _Progress:
         """Permute the labels until the list of Benjamini and Hochberg at this level is settled."""
+        rows = rows or RowOrders(self.X.shape[0], None)
         (n_samples, n_features), n_columns = self.X.shape, len(self.observed)
         size = n_samples * n_features * len(self.labels_scale)
         n_needed = next(number for most, number in _EXCEEDANCES if size <= most)
-        max_products = max(200 * n_needed, round(20 * n_needed / level))
+        max_products = round(n_needed * max(_BUDGET, _BUDGET_BY_LEVEL / level))
         n_pairs = np.bincount(self.group) * len(self.labels_scale)
         limit = self.observed * (1 - _RELATIVE_ROUNDING) - _ROUNDING * n_pairs
         state = _Progress(np.ones(n_columns), np.zeros(n_columns, dtype=bool))
@@ -350,13 +378,13 @@ class _Test:
 def _n_repeated(X: Matrix) -> int:
     """Count rows that repeat another row and cannot be equal by coincidence.
 
-    Rows of a few categories are often equal. A coincidence is ruled out if some feature has a different value in at
-    least half of the rows.
+    Rows of a few categories are often equal. A coincidence is ruled out if some feature has half as many values as
+    there are different rows, or more.
     """
     if is_sparse(X):
         return 0
     n_repeated = int(util.hash_pandas_object(DataFrame(X), index=False).duplicated().sum())
     if not n_repeated:
         return 0
-    is_coincidence = all(2 * len(np.unique(values)) < len(X) for values in X.T)
+    is_coincidence = all(2 * len(np.unique(values)) < len(X) - n_repeated for values in X.T)
     return 0 if is_coincidence else n_repeated

@@ -108,7 +108,7 @@ class RankingDisplay(_BarDisplay):
     ax_ : Axes
         The axes.
     figure_ : Figure
-        The figure around them.
+        The figure that contains the axes.
     bars_ : BarContainer
         The bars, best feature first.
 
@@ -155,7 +155,7 @@ class StabilityDisplay(_BarDisplay):
     ax_ : Axes
         The axes.
     figure_ : Figure
-        The figure around them.
+        The figure that contains the axes.
     bars_ : BarContainer
         The bars, most frequent feature first.
     errorbar_ : ErrorbarContainer
@@ -223,7 +223,7 @@ class LabelIssuesDisplay(_BarDisplay):
     ax_ : Axes
         The axes.
     figure_ : Figure
-        The figure around them.
+        The figure that contains the axes.
     bars_ : BarContainer
         All candidates of each label, the label with the most flagged ones first.
     flagged_bars_ : BarContainer
@@ -284,7 +284,7 @@ class SizeCurveDisplay(_Display):
     ax_ : Axes
         The axes.
     figure_ : Figure
-        The figure around them.
+        The figure that contains the axes.
     line_ : Line2D
         The mean over the folds.
     fill_between_ : PolyCollection
@@ -339,7 +339,7 @@ class ConvergenceDisplay(_Display):
     ax_ : Axes
         The axes.
     figure_ : Figure
-        The figure around them.
+        The figure that contains the axes.
     line_ : Line2D
         The curve.
 

@@ -21,7 +21,7 @@ from labelsieve.io import Dataset
 _LEAST_LABEL_EFFECT = 0.02
 #: Number of reasons for a candidate.
 _N_REASONS = 3
-#: Largest number of candidates with reasons: nobody reads a longer page, and `issues` lists all.
+#: Largest number of candidates with reasons. `issues` lists all candidates.
 _MOST_LISTED = 1500
 #: Twice as many candidates as are flagged are listed, and at least 200.
 _LISTED_FACTOR, _LEAST_LISTED = 2, 200
@@ -41,13 +41,13 @@ class Reasons:
     others: np.ndarray
     #: Share of the other rows that have the label.
     base: np.ndarray
-    #: What a Gaussian kernel of the features adds to the linear prediction; 0 if the kernel is linear.
+    #: Difference between the predictions with a Gaussian and a linear kernel; 0 if the kernel is linear.
     curved: np.ndarray
     #: Effect of the other labels of the row.
     labels: np.ndarray
     #: Other label with the strongest effect against a candidate, or for a missing label; -1 if there is none.
     other_label: np.ndarray
-    #: Its effect, and whether the row has this label.
+    #: Effect of this label, and True if the row has it.
     other_label_effect: np.ndarray
     has_other_label: np.ndarray
     #: Number of candidates of the row.
@@ -56,31 +56,31 @@ class Reasons:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExplainedIssues:
-    """All candidates in order, and the first of them with reasons."""
+    """All candidates in review order, the first of them with reasons."""
 
     issues: LabelIssues
     #: Positions, among all, of the first candidates without a verdict.
     listed: np.ndarray
-    #: How many of the listed ones are flagged; they come first. All that are, unless there are more than 1500.
+    #: Number of listed candidates that are flagged. They come first. At most 1500 are listed.
     n_flagged: int
-    #: Of the listed ones.
+    #: Reasons for the listed candidates.
     reasons: Reasons
-    #: "linear" or "rbf", the regression that gave the support; None if no label varies.
+    #: Kernel of the regression, "linear" or "rbf"; None if no label varies.
     kernel: str | None
-    #: The regression in words.
+    #: Description of the regression.
     model: str
     #: True if every row is assumed to have a right candidate.
     assumes_truth: bool
     #: True if every row has exactly one candidate.
     has_one_label_per_row: bool
-    #: Absent labels that may be missing, if they were asked for.
+    #: Absent labels that may be missing, or None.
     missing: ExplainedIssues | None = None
 
     def __repr__(self) -> str:
         return f"ExplainedIssues({self.issues!r}, {len(self.listed)} listed, {self.n_flagged} flagged)"
 
 
-class _ExplainedSupport(LabelSupport):
+class ExplainedSupport(LabelSupport):
     """Label support that keeps the linear regression, which gives the effect of each feature."""
 
     def _regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
@@ -94,7 +94,7 @@ class _ExplainedSupport(LabelSupport):
         return self.linear_
 
     def from_features(self, rows: np.ndarray, labels: np.ndarray, *, are_absent: bool) -> np.ndarray:
-        """Return what the features alone predict for some labels; `labels` counts those that vary."""
+        """Return the prediction from features alone; `labels` counts only labels that vary."""
         if are_absent:
             return -self._residuals[rows, labels]  # absent labels are known
         assert self._candidates is not None  # some label varies
@@ -102,7 +102,7 @@ class _ExplainedSupport(LabelSupport):
         return found
 
     def effects_of_labels(self, rows: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """Return what each label adds to the support of others in the same row; `labels` counts those that vary.
+        """Return the effect of each label on the support of others in the row; `labels` counts those that vary.
 
         The residual of a label is regressed on those of all others, so that ``-P_kl / P_ll`` is the coefficient of
         label k for label l, with P the inverse of the regularized correlations.
@@ -110,18 +110,46 @@ class _ExplainedSupport(LabelSupport):
         effects = np.zeros((len(rows), len(self._varies[self._varies])))
         if self.label_penalty_ is None:
             return effects
-        related = self._related
-        R = self._residuals[:, related]
-        scaling = Scaling.learn(R, "standard", centre=True)
+        related, (scaling, P) = self._related, self._label_precision
         assert scaling.offset is not None  # learned with centre=True
-        Z = (R - scaling.offset) * scaling.factor
-        P = np.linalg.inv(Z.T @ Z / len(Z) + self.label_penalty_ * np.eye(len(related)))
         is_related = np.isin(labels, related)
         position = np.searchsorted(related, labels[is_related])
         coefficients = -P[position] / (P[position, position] * scaling.factor[position])[:, None]
         coefficients[np.arange(len(position)), position] = 0
-        effects[np.ix_(np.flatnonzero(is_related), related)] = Z[rows[is_related]] * coefficients
+        Z = (self._residuals[np.ix_(rows[is_related], related)] - scaling.offset) * scaling.factor
+        effects[np.ix_(np.flatnonzero(is_related), related)] = Z * coefficients
         return effects
+
+    def effects_on(self, row: int, label: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the features of the regression, and what each feature and each label adds to the support of one label.
+
+        Labels that do not vary, and the label itself, add nothing.
+        """
+        of_labels = np.zeros(len(self._varies))
+        if self.kernel_ is None or not self._varies[label]:
+            return np.empty(0, dtype=np.intp), np.empty(0), of_labels
+        rows, labels = np.array([row]), (np.cumsum(self._varies) - 1)[[label]]
+        _, effects = self.linear_.effects(self.asked_, rows, labels)
+        of_labels[self._varies] = self.effects_of_labels(rows, labels)[0]
+        return np.arange(self.n_features_in_)[self._used_features], effects[0], of_labels
+
+    def weights_of(self, label: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features of the regression, and their weights for a label."""
+        if self.kernel_ is None or not self._varies[label]:
+            return np.empty(0, dtype=np.intp), np.empty(0)
+        weights = self.linear_.weights(self.asked_)[:, np.cumsum(self._varies)[label] - 1]
+        return np.arange(self.n_features_in_)[self._used_features], weights
+
+    @cached_property
+    def _label_precision(self) -> tuple[Scaling, np.ndarray]:
+        """Scaling of the residuals of related labels, and the inverse of their regularized correlations."""
+        R = self._residuals[:, self._related]
+        scaling = Scaling.learn(R, "standard", centre=True)
+        assert scaling.offset is not None  # learned with centre=True
+        Z = (R - scaling.offset) * scaling.factor
+        products = Z.T @ Z / len(Z)
+        products[np.diag_indices_from(products)] += self.label_penalty_
+        return scaling, np.linalg.inv(products)
 
     @cached_property
     def _residuals(self) -> np.ndarray:
@@ -144,7 +172,7 @@ def explain_label_issues(
     `options` are parameters of `LabelSupport`.
     """
     X, Y = dataset.X, dataset.candidates
-    model = _ExplainedSupport(**options).fit(X, Y, checked, dataset.groups)
+    model = ExplainedSupport(**options).fit(X, Y, checked, dataset.groups)
     found = rank_labels(model, which=which, label_names=dataset.label_names, row_ids=dataset.row_ids)
     column_of = np.searchsorted(dataset.ranked, dataset.column_of)
 
@@ -168,7 +196,7 @@ def explain_label_issues(
 
 
 def _reasons(
-    model: _ExplainedSupport, issues: LabelIssues, listed: np.ndarray, Y: Matrix, column_of: np.ndarray
+    model: ExplainedSupport, issues: LabelIssues, listed: np.ndarray, Y: Matrix, column_of: np.ndarray
 ) -> Reasons:
     """Split the support of some labels into the effects of columns and other labels."""
     rows, labels, n_listed = issues.rows[listed], issues.labels[listed], len(listed)

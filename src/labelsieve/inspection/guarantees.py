@@ -6,11 +6,14 @@ from a population that was fixed before the review, without replacement, and tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
 from scipy.special import betaincinv, stdtrit
+
+from labelsieve._text import percent
 
 __all__ = ["Correction", "ErrorInterval", "ListAudit"]
 
@@ -54,12 +57,13 @@ class ErrorInterval:
     level: float
     method: str
 
-    def describe(self, error: str) -> str:
-        """Return the interval as a sentence; `error` is "wrong" or "missing"."""
-        unsure = f", {self.n_unsure} unsure" if self.n_unsure else ""
+    def describe(self, error: str, labels: str = "labels") -> str:
+        """Return the interval as a sentence; `error` is "wrong" or "missing", `labels` what the draw is from."""
+        reviewed = f"{self.n_reviewed} reviewed at random, {self.n_errors} {error}"
+        reviewed += f", {self.n_unsure} unsure" if self.n_unsure else ""
         return (
-            f"Between {self.n_low:,} and {self.n_high:,} of {self.n_labels:,} labels are {error} "
-            f"({self.level:.0%} confidence; {self.n_reviewed} reviewed at random, {self.n_errors} {error}{unsure})."
+            f"Between {self.n_low:,} and {self.n_high:,} of {self.n_labels:,} {labels} are {error} "
+            f"({percent(self.level)} confidence; {reviewed})."
         )
 
 
@@ -126,11 +130,11 @@ def hypergeometric_interval(n_errors: int, n_reviewed: int, n_labels: int, level
     """Return the exact interval of the number of errors among all labels."""
     tail = (1 - level) / 2
 
-    def first(low: int, high: int, is_reached: object) -> int:
+    def first(low: int, high: int, is_reached: Callable[[int], bool]) -> int:
         """Return the smallest number from `low` to `high` that is reached; the last one always is."""
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if is_reached(middle) else (middle + 1, high)  # type: ignore[operator]
+            low, high = (low, middle) if is_reached(middle) else (middle + 1, high)
         return low
 
     fewest, most = n_errors, n_labels - (n_reviewed - n_errors)
@@ -146,6 +150,20 @@ def exact_interval(
     n_low, _ = hypergeometric_interval(n_errors, n_reviewed, n_labels, level)
     _, n_high = hypergeometric_interval(n_errors + n_unsure, n_reviewed, n_labels, level)
     return _interval(n_errors, n_unsure, n_reviewed, n_labels, n_low, n_high, level, "exact")
+
+
+def sum_intervals(level: float, listed: ErrorInterval, others: ErrorInterval) -> ErrorInterval:
+    """Return the interval of the number of errors among two sets of labels."""
+    n_labels = listed.n_labels + others.n_labels
+    share = np.nan
+    if others.n_reviewed:
+        share = (listed.share * listed.n_labels + others.share * others.n_labels) / n_labels
+    n_low, n_high, n_reviewed, n_errors, n_unsure = (
+        getattr(listed, name) + getattr(others, name)
+        for name in ("n_low", "n_high", "n_reviewed", "n_errors", "n_unsure")
+    )
+    found = _interval(n_errors, n_unsure, n_reviewed, n_labels, n_low, n_high, level, "exact")
+    return replace(found, share=share)
 
 
 def assisted_interval(
@@ -165,7 +183,7 @@ def assisted_interval(
     low, high = max(low, n_errors / n), min(high, 1 - (m - n_errors - n_unsure) / n)
     n_low, n_high = int(np.ceil(low * n - 1e-9)), int(np.floor(high * n + 1e-9))
     found = _interval(n_errors, n_unsure, m, n, n_low, max(n_high, n_low), level, "assisted")
-    return ErrorInterval(**{**found.__dict__, "share": share, "low": low, "high": high})
+    return replace(found, share=share, low=low, high=high)
 
 
 def _interval(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,16 @@ from labelsieve._candidates import take_unknown
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import check_structure, is_sparse
 from labelsieve._text import html_table, one_line
-from labelsieve.inspection._reviews import OPEN, RIGHT, UNSURE, WRONG, Draw, Review, fit_reviewed
+from labelsieve.inspection._reviews import (
+    OPEN,
+    RIGHT,
+    UNSURE,
+    WRONG,
+    Draw,
+    Review,
+    fit_reviewed,
+    positions_in,
+)
 from labelsieve.inspection.guarantees import (
     FEWEST_REVIEWS,
     Correction,
@@ -26,6 +36,7 @@ from labelsieve.inspection.guarantees import (
     audit_list,
     correctable,
     exact_interval,
+    sum_intervals,
 )
 from labelsieve.inspection.label_support import (
     LabelSupport,
@@ -220,9 +231,8 @@ class LabelIssues:
             assert self.probability is not None
             n_wrong = np.bincount(self.labels, 1 - self.probability[self.rows, self.labels], n_labels)
             found["share_wrong"] = np.divide(n_wrong, listed, out=np.zeros(n_labels), where=listed > 0)
-        draw = self.complete_draw(of_all=True)
-        if draw is not None:
-            found |= self._intervals_of_labels(draw)
+        with suppress(ValueError):  # there is no complete random draw
+            found |= self._intervals_of_labels(self._needed_draw(of_all=True))
         return DataFrame(found)[listed > 0].reset_index(drop=True)
 
     def verdicts(self) -> list[str]:
@@ -231,19 +241,14 @@ class LabelIssues:
 
     # Guarantees
 
-    def complete_draw(self, *, of_all: bool = False) -> Draw | None:
-        """Return the last random draw of this kind whose labels all have a verdict, or None.
-
-        If `of_all`, return the first that is from all candidates.
-        """
-        if self.review is None:
-            return None
-        found = [
+    def complete_draws(self, *, is_unlisted: bool = False) -> list[Draw]:
+        """Return the random draws of this kind whose labels all have a verdict, in order, if there are at least 10."""
+        return [
             draw
-            for draw in self.review.draws
-            if draw.which == self.which and self.review.is_complete(draw) and (draw.is_of_all or not of_all)
+            for draw in (() if self.review is None else self.review.draws)
+            if draw.which == self.which and draw.is_unlisted == is_unlisted
+            if draw.size >= FEWEST_REVIEWS and self.review.is_complete(draw)  # type: ignore[union-attr]
         ]
-        return None if not found else found[0] if of_all else found[-1]
 
     def error_interval(self, *, level: float = 0.95, method: str = "exact") -> ErrorInterval:
         """Return the number of wrong (or missing) labels with a confidence interval.
@@ -267,15 +272,52 @@ class LabelIssues:
         _check_open_interval(level, "level", 0.95)
         if method not in ("exact", "assisted"):
             raise ValueError(f"method must be 'exact' or 'assisted', got {method!r}.")
+        known: dict[tuple[float, str], ErrorInterval] = self.__dict__.setdefault("_intervals", {})
+        if (level, method) not in known:
+            known[level, method] = self._error_interval(level, method)
+        return known[level, method]
+
+    def _error_interval(self, level: float, method: str) -> ErrorInterval:
         drawn = self._drawn(self._needed_draw(of_all=self.which == "wrong"))
-        is_unsure = drawn.answers == UNSURE
         if method == "exact":
-            return exact_interval(
-                int(drawn.is_error.sum()), int(is_unsure.sum()), len(drawn.positions), len(drawn.score), level
-            )
+            return drawn.interval(level)
+        is_unsure = drawn.answers == UNSURE
         rank = rankdata(drawn.score) - 1
         guess = 1 - rank / len(rank)
         return assisted_interval(drawn.is_error, is_unsure, guess, drawn.positions, level)
+
+    def total_interval(self, *, level: float = 0.95) -> ErrorInterval:
+        """Return the number of missing labels among all absent ones, with a confidence interval.
+
+        It adds the intervals of the list with the most support and of the other absent labels. Without a draw from the
+        others (``draw(is_unlisted=True)``), all of them may be missing, and only the lower end says anything. Most of
+        the upper end is unknown in any case, because missing labels are rare among the others.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level, in (0, 1).
+
+        Returns
+        -------
+        ErrorInterval
+            Estimate and interval. The estimate is nan without a draw from the others.
+        """
+        _check_open_interval(level, "level", 0.95)
+        if self.which == "wrong":
+            raise ValueError("total_interval needs missing labels, got candidates. Call error_interval.")
+        self._needed_draw()
+        listed, *_ = self.complete_draws()
+        others = [
+            draw for draw in self.complete_draws(is_unlisted=True) if draw.n_suggested == listed.n_suggested
+        ]
+        if others:
+            # Each interval holds its number with half of the risk.
+            parts = [self._drawn(draw).interval((1 + level) / 2) for draw in (listed, others[0])]
+        else:
+            parts = [self._drawn(listed).interval(level)]
+            parts.append(exact_interval(0, 0, 0, self.n_labels - parts[0].n_labels, level))
+        return sum_intervals(level, *parts)
 
     def removable(self, alpha: float = 0.1) -> Correction:
         """Return candidates that can be removed without review.
@@ -291,7 +333,8 @@ class LabelIssues:
         Returns
         -------
         Correction
-            Row and label indices. It is empty if the reviews do not allow any removal.
+            Row and label indices. It is empty if the reviews do not allow any removal. A second attempt, after a
+            ``draw(least_supported=0.2)``, adds its own `alpha`.
         """
         if self.which == "missing":
             raise ValueError("removable needs candidates, got missing labels. Call addable.")
@@ -345,6 +388,7 @@ class LabelIssues:
         *,
         least_supported: float = 1.0,
         n_suggested: int = DEFAULT_SUGGESTED,
+        is_unlisted: bool = False,
         random_state: int = 0,
     ) -> Review:
         """Draw random labels to review next. Labels of earlier draws are left out.
@@ -359,6 +403,8 @@ class LabelIssues:
         n_suggested : int, default=500
             Number of absent labels, those with the most support, to draw missing labels from. At most a tenth of all
             absent labels.
+        is_unlisted : bool, default=False
+            If True, draw from all other absent labels, for `total_interval`.
         random_state : int, default=0
             Seed.
 
@@ -374,52 +420,57 @@ class LabelIssues:
         number = 1 + max((draw.number for draw in earlier), default=0)
         if self.which == "missing":
             check_count(n_suggested, "n_suggested", minimum=1)
-            draw = Draw(number, n, n_suggested=max(1, min(n_suggested, self.n_labels // 10, len(self.rows))))
+            n_suggested = max(1, min(n_suggested, self.n_labels // 10, len(self.rows)))
+            draw = Draw(number, n, n_suggested=n_suggested, is_unlisted=is_unlisted)
         elif 0 < least_supported <= 1:
             draw = Draw(number, n, float(least_supported))
         else:
             raise ValueError(f"least_supported must be in (0, 1], got {least_supported!r}.")
         rows, labels, _ = self._population(draw)
         if not len(rows):
-            raise ValueError("All labels of this list were drawn before. Draw from a larger list.")
+            raise ValueError("There is no label left to draw. Draw from a larger list.")
         chosen = np.random.default_rng([random_state, number]).permutation(len(rows))[:n]
         if number == 1 and draw.is_of_all:  # the draw of `draw_candidates`
             chosen = np.random.default_rng(random_state).permutation(len(rows))[:n]
         return _with_draw(self.review, replace(draw, size=len(chosen)), rows[chosen], labels[chosen])
 
     def _needed_draw(self, *, of_all: bool = False) -> Draw:
-        """Return a complete draw with enough reviews, or raise an error that says why there is none."""
-        draw = self.complete_draw(of_all=of_all)
-        if draw is None:
+        """Return the last complete draw, or the first from all candidates; say in an error why there is none."""
+        found = [draw for draw in self.complete_draws() if draw.is_of_all or not of_all]
+        if not found:
             raise ValueError(self.why_no_guarantee())
-        if draw.size < FEWEST_REVIEWS:
-            raise ValueError(f"A guarantee needs at least {FEWEST_REVIEWS} reviewed labels, got {draw.size}.")
-        return draw
+        return found[0 if of_all else -1]
 
     def why_no_guarantee(self) -> str:
         """Return why there is no complete random draw."""
         review = self.review
-        if review is None:
-            return f"No label was reviewed. Review a random draw of {MIN_REVIEWED} first."
-        for draw in reversed(review.draws):
-            if draw.which == self.which:
-                n_done = review.n_answered(draw)
-                return (
-                    f"{n_done} of {draw.size} labels of draw {draw.id} are reviewed. Intervals and corrections "
-                    "need all of them."
-                )
+        if review is None or not (review.is_missing == (self.which == "missing")).any():
+            return f"No {self._kind[:-1]} was reviewed. Review a random draw of {MIN_REVIEWED} first."
+        draws = [draw for draw in review.draws if draw.which == self.which and not draw.is_unlisted]
+        if not draws:
+            return (
+                "The reviewed labels are not a random draw, so they say nothing about the others. Review a random draw "
+                f"of {MIN_REVIEWED}."
+            )
+        draw = draws[-1]
+        if review.is_complete(draw):
+            return f"A guarantee needs at least {FEWEST_REVIEWS} reviewed labels, got {draw.size}."
         return (
-            "The reviewed labels are not a random draw, so they say nothing about the others. Review a random draw of "
-            f"{MIN_REVIEWED}."
+            f"{review.n_answered(draw)} of {draw.size} labels of draw {draw.id} are reviewed. Intervals and "
+            "corrections need all of them."
         )
 
     def _population(self, draw: Draw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return rows and labels that a draw is from, and their scores; low scores look like errors."""
         if self.which == "missing":
             rows, labels = self.rows[: draw.n_suggested], self.labels[: draw.n_suggested]
+            if draw.is_unlisted:
+                is_unlisted = self._model.absent_labels()
+                is_unlisted[rows, labels] = False
+                rows, labels = np.nonzero(is_unlisted)
             score = -self.support[rows, labels]
         else:
-            order = np.lexsort((self.labels, self.rows))
+            order = np.argsort(self.rows * self.support.shape[1] + self.labels)
             order = order[self._model._varies[self.labels[order]]]
             rows, labels = self.rows[order], self.labels[order]
             score = self.support[rows, labels]
@@ -436,18 +487,20 @@ class LabelIssues:
 
     def _drawn(self, draw: Draw) -> _Drawn:
         """Return the population of a draw with its verdicts; raise if the reviewed labels are not from it."""
+        known: dict[Draw, _Drawn] = self.__dict__.setdefault("_known_draws", {})
+        if draw not in known:
+            known[draw] = self._find_drawn(draw)
+        return known[draw]
+
+    def _find_drawn(self, draw: Draw) -> _Drawn:
         assert self.review is not None
         rows, labels, score = self._population(draw)
         review = self.review.take(np.flatnonzero(self.review.numbers == draw.number))
         if self.which == "wrong":  # labels that do not vary were never drawn
             review = review.take(np.flatnonzero(self._model._varies[review.labels]))
         width = self.support.shape[1]
-        cells = rows * width + labels
-        order = np.argsort(cells)
-        wanted = review.rows * width + review.labels
-        places = np.minimum(np.searchsorted(cells[order], wanted), len(order) - 1)
-        positions = order[places]
-        if not np.array_equal(cells[positions], wanted):
+        positions = positions_in(review.rows * width + review.labels, rows * width + labels)
+        if (positions < 0).any():
             raise ValueError(
                 f"The reviewed labels of draw {draw.id} are not all in the list that they were drawn from. Use the "
                 "same data and the same options as for the draw."
@@ -461,8 +514,7 @@ class LabelIssues:
 
     def _correctable(self, alpha: float) -> Correction:
         _check_open_interval(alpha, "alpha", 0.1)
-        draw = self._needed_draw()
-        drawn = self._drawn(draw)
+        drawn = self._drawn(self._needed_draw())
         assert self.review is not None
         score, calibrates = drawn.score, np.arange(len(drawn.positions))
         if self.which == "wrong" and len(calibrates) >= _ENOUGH_TO_SPLIT:
@@ -478,9 +530,6 @@ class LabelIssues:
         decided = self.review.rows * self.support.shape[1] + self.review.labels
         cells = drawn.rows[positions] * self.support.shape[1] + drawn.labels[positions]
         positions = positions[~np.isin(cells, decided[self.review.answers != OPEN])]
-        n_attempts = sum(
-            self.review.is_complete(other) for other in self.review.draws if other.which == self.which
-        )
         return Correction(
             drawn.rows[positions],
             drawn.labels[positions],
@@ -488,7 +537,7 @@ class LabelIssues:
             alpha,
             len(reviewed),
             len(score),
-            n_attempts,
+            len(self.complete_draws()),
         )
 
     def _split_scores(self, drawn: _Drawn) -> tuple[np.ndarray, np.ndarray]:
@@ -548,7 +597,7 @@ class LabelIssues:
         if self.which == "missing":
             return (
                 "This is a review order. Most absent labels are rightly absent, and a label that annotators never use "
-                f"cannot be found. {advice}"
+                f"cannot be found. {advice.replace('FILE', 'FILE --which missing')}"
             ).strip()
         basis = f" based on {self.n_checked} reviewed labels" if self.n_checked else ""
         return (
@@ -603,6 +652,11 @@ class _Drawn:
     @property
     def is_error(self) -> np.ndarray:
         return self.review.is_error
+
+    def interval(self, level: float) -> ErrorInterval:
+        """Return the exact interval of the number of errors."""
+        n_unsure = int((self.answers == UNSURE).sum())
+        return exact_interval(int(self.is_error.sum()), n_unsure, len(self.positions), len(self.score), level)
 
 
 def find_label_issues(
@@ -737,34 +791,27 @@ def rank_labels(
 
 def _answers_at(review: Review | None, rows: np.ndarray, labels: np.ndarray, n_labels: int) -> np.ndarray:
     """Return the verdicts on some labels."""
-    answers = np.full(len(rows), OPEN, dtype=np.int8)
-    if review is not None:
-        cells = rows * n_labels + labels
-        order = np.argsort(cells)
-        wanted = review.rows * n_labels + review.labels
-        places = np.searchsorted(cells[order], wanted)
-        is_listed = places < len(cells)
-        is_listed[is_listed] = cells[order[places[is_listed]]] == wanted[is_listed]
-        answers[order[places[is_listed]]] = review.answers[is_listed]
+    if review is None:
+        return np.full(len(rows), OPEN, dtype=np.int8)
+    found = positions_in(rows * n_labels + labels, review.rows * n_labels + review.labels)
+    answers: np.ndarray = np.where(found >= 0, review.answers[found], OPEN)
     return answers
 
 
 def _most_supported_absent(model: LabelSupport) -> tuple[np.ndarray, np.ndarray, int]:
     """Return rows and labels of the absent labels with the most support, best first, and the number of all."""
-    support, varies = model.support_, model._varies
+    support, is_absent = model.support_, model.absent_labels()
     n_samples, n_labels = support.shape
-    cells, scores, n_absent = np.empty(0, dtype=np.intp), np.empty(0), 0
+    cells, scores = np.empty(0, dtype=np.intp), np.empty(0)
     for block in batches(n_samples, n_labels):
-        is_absent = (model.confidence_[block] == 0) & varies
-        absent = np.flatnonzero(is_absent if model._known is None else is_absent & model._known[block])
-        n_absent += len(absent)
+        absent = np.flatnonzero(is_absent[block])
         cells = np.append(cells, absent + block.start * n_labels)
         supported = support[block].ravel()[absent]
         scores = np.append(scores, np.where(model.is_predicted_[absent % n_labels], supported, -np.inf))
         kept = np.argsort(-scores, kind="stable")[:_MOST_SUGGESTED]
         cells, scores = cells[kept], scores[kept]
     rows, labels = np.divmod(cells, n_labels)
-    return rows, labels, n_absent
+    return rows, labels, int(is_absent.sum())
 
 
 def draw_candidates(Y: Any, n: int = MIN_REVIEWED, *, random_state: Any = 0) -> tuple[np.ndarray, np.ndarray]:

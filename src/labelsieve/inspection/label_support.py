@@ -218,6 +218,11 @@ class LabelSupport(BaseEstimator):
         # Only candidates have positive confidence.
         return self._set_probability(Review.validate(checked, self.confidence_))
 
+    def absent_labels(self) -> np.ndarray:
+        """Return a mask of the labels that rows do not have, without unknown labels and those that do not vary."""
+        is_absent = (self.confidence_ == 0) & self._varies
+        return is_absent if self._known is None else is_absent & self._known
+
     def _assumes_truth(self, candidates: Matrix, in_row: np.ndarray) -> bool:
         """Return True if every row is assumed to have a right candidate, and that is informative."""
         n_empty = int((in_row == 0).sum())

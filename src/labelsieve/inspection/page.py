@@ -14,14 +14,15 @@ key              content
 ``asked``        the number of columns that the subsamples select, if ``b`` says nothing about other numbers
 ``labels[]``     ``n`` name, ``m`` candidates, ``auc`` (null if it does not vary), ``k`` whether it is predicted,
                  ``look`` how many are flagged,
-                 ``w`` share of wrong ones (only with reviewed labels), ``h`` counts of candidates by key
+                 ``w`` share of wrong ones (only with reviewed labels), ``ci`` its 95% interval (only with a complete
+                 draw), ``h`` counts of candidates by key
 ``curve``        ``k[]`` sizes, ``folds[fold][size]``, ``random[size] = mean, low, high`` and ``none`` without columns,
                  or null
 ``columns[]``    by place: ``n`` name, ``t`` role, ``e`` measure, ``z[label]`` signed 10 z², ``b[]`` place in every
                  resample, ``s[] = [column, correlation]``, ``h`` distribution, ``x`` empty cells, ``f`` features,
                  ``q`` q-value, ``qb`` whether it is an upper bound
 ``h``            ``d`` whether bins are values, ``t`` their texts or the ends, ``c[]`` counts, ``l[label][]`` counts of
-                 the rows with the label, ``n`` the feature that is counted, if not the column itself
+                 the rows with the label, ``n`` name of the counted feature if it is not the column itself
 ``f[]``          of a column with several features: name, evidence, label it says most about, signed 10 z²
 ``rows``         candidates, least supported first, a list for each: ``i`` row among ``ids``, ``l`` label, ``j`` 1000
                  support, ``p`` 1000 probability (only with reviewed labels), ``w`` triples of column, value among
@@ -86,8 +87,8 @@ def render_page(audit: Audit) -> str:
     now = datetime.datetime.now(datetime.UTC)
     return render(
         "audit.html",
-        style="audit/page.css",
-        scripts=[f"audit/{name}.js" for name in scripts],
+        styles=["common.css", "audit/page.css"],
+        scripts=["common.js", *(f"audit/{name}.js" for name in scripts)],
         data=page_data(audit),
         generator=f"labelsieve {__version__}",
         command=audit.command,
@@ -348,6 +349,8 @@ def _labels(audit: Audit, issues: LabelIssues) -> tuple[list[dict[str, Any]], li
         }
         if "share_wrong" in label:
             record["w"] = round(label["share_wrong"], 3)
+        if label.get("low", np.nan) >= 0:
+            record["ci"] = [round(label[end], 3) for end in ("low", "high")]
         found.append(record)
     return found, [round(float(edges[0]), 4), round(float(edges[-1]), 4)]
 

@@ -1,4 +1,4 @@
-"""The columns of a table in the order that a method gives them, and what each says about each label."""
+"""Ranked columns of a table, and their relation to each label."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from labelsieve.methods._evidence.problem import Rows
 from labelsieve.methods.evidence import EvidenceSelector
 
 CRITERION = Criterion(EvidenceSelector().threshold, EvidenceSelector().ridge)
-#: What a greedy method says about each feature; its score is only the place.
+#: Measures of a greedy method. Its scores are ranks only.
 _MEASURES = ("evidence", "criterion")
 
 
@@ -54,16 +54,16 @@ def find_leaks(dataset: Dataset, signed: np.ndarray) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ranking:
-    """Columns in order, as a fitted selector ranks them. A number of a column counts the columns that have features."""
+    """Columns in the order of a fitted selector. Column numbers count the columns that have features."""
 
     dataset: Dataset
     #: Slug of the method.
     method: str
-    #: Fitted to the columns of the dataset, or to its features if rows are read in blocks.
+    #: Fitted selector of the columns, or of the features if rows are read in blocks.
     selector: BaseSelector | ColumnSelector
-    #: Whether the number of columns was asked for.
+    #: True if the user gave the number of columns.
     is_size_given: bool = True
-    #: Whether an iterative method converged.
+    #: True if the method converged or is not iterative.
     converged: bool = True
 
     def __repr__(self) -> str:
@@ -71,35 +71,35 @@ class Ranking:
 
     @property
     def fitted(self) -> BaseSelector:
-        """The method, fitted to the features."""
+        """Method fitted to the features."""
         selector = self.selector
         method: BaseSelector = selector.selector_ if isinstance(selector, ColumnSelector) else selector
         return method
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the method; the ones it chose itself are filled in."""
+        """Parameters of the method, including those that the fit chose."""
         return {**self.fitted.get_params(), **self.fitted._resolved_params()}
 
     @property
     def places(self) -> np.ndarray:
-        """Place of every column, 1 is best."""
+        """Rank of each column; 1 is the best."""
         return self.selector.ranking_
 
     @property
     def best_feature(self) -> np.ndarray:
-        """The feature of each column that the method ranks first."""
+        """Feature of each column that the method ranks first."""
         is_by_column = isinstance(self.selector, ColumnSelector)
         return self.selector.best_ if is_by_column else np.arange(len(self.places))
 
     @property
     def scores(self) -> np.ndarray:
-        """Score of the best feature of every column."""
+        """Score of the best feature of each column."""
         return self.selector.scores_
 
     @property
     def measures(self) -> dict[str, np.ndarray]:
-        """Other numbers by which the method judges a column, the leading one first; empty for most methods."""
+        """Measures of each column by name, the main one first; empty for most methods."""
         found = self.selector
         return {name: getattr(found, f"{name}_") for name in _MEASURES if hasattr(found, f"{name}_")}
 
@@ -110,7 +110,7 @@ class Ranking:
 
     @property
     def is_iterative(self) -> bool:
-        """Whether the method minimises an objective by iterations."""
+        """True if the method minimises an objective iteratively."""
         return hasattr(self.fitted, "objective_history_")
 
     @property
@@ -120,8 +120,8 @@ class Ranking:
 
     @property
     def depends_on_size(self) -> bool:
-        """Whether another number of columns changes the places of the first ones."""
-        # A greedy search begins with what a shorter one takes.
+        """True if a different number of columns changes the order of the first ones."""
+        # A greedy search starts with the columns of a shorter search.
         return self.selector.ranking_depends_on_size and not isinstance(self.fitted, EvidenceSelector)
 
     @cached_property
@@ -137,51 +137,51 @@ class Ranking:
 
     @property
     def shown(self) -> Mapping[str, np.ndarray]:
-        """Numbers of the columns for readers, the leading one first."""
+        """Measures to show for each column, the main one first."""
         return self.measures or {"score": self.scores}
 
     @property
     def measure(self) -> str:
-        """Name of the leading number."""
+        """Name of the main measure."""
         return next(iter(self.shown))
 
     @property
     def worth(self) -> np.ndarray:
-        """Leading number of every column."""
+        """Main measure of each column."""
         return self.shown[self.measure]
 
     @property
     def _nothing(self) -> float:
-        """Leading number of a column that says nothing."""
-        # Below the threshold a millionth of the evidence counts, to order columns that have none.
+        """Largest main measure of a column that is unrelated to the labels."""
+        # A millionth of the evidence below the threshold is added to break ties between such columns.
         threshold = self.parameters.get("threshold", 0.0)
         return 1e-6 * threshold * len(self.dataset.label_names) if self.measure == "evidence" else 0.0
 
     @property
     def shares(self) -> np.ndarray:
-        """Length of every column's bar, the longest being 1."""
+        """Length of the bar of each column; the longest is 1."""
         longest = np.abs(self.worth).max() or 1.0
         return np.where(self.worth <= self._nothing, 0.0, self.worth / longest)
 
     @property
     def n_arbitrary(self) -> int:
-        """How many of the kept columns say nothing, so that column order or noise chose them."""
+        """Number of kept columns that are unrelated to the labels, so that noise or column order chose them."""
         return int((self.worth[self.kept] <= self._nothing).sum())
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The parameters as values JSON can hold."""
+        """Parameters as JSON values."""
         return {
             name: "inf" if isinstance(value, float) and value == math.inf else value
             for name, value in self.parameters.items()
             if isinstance(value, (int, float, str, bool, type(None)))
         }
 
-    # What the columns say about the labels, whatever the method.
+    # Relation of columns and labels, for every method
 
     @cached_property
     def column_of(self) -> np.ndarray:
-        """The column that each feature comes from."""
+        """Column of each feature."""
         return np.searchsorted(self.dataset.ranked, self.dataset.column_of)
 
     @cached_property
@@ -190,22 +190,22 @@ class Ranking:
 
     @property
     def feature_evidence(self) -> np.ndarray:
-        """Evidence of every feature alone."""
+        """Evidence of each feature on its own."""
         return self._products[0]
 
     @property
     def feature_z2(self) -> np.ndarray:
-        """Rows times squared correlation of every feature and label, with the sign of the correlation."""
+        """Number of rows times squared correlation of each feature and label, with the sign of the correlation."""
         return self._products[1]
 
     @cached_property
     def column_z2(self) -> np.ndarray:
-        """Signed z² of every column with every label: that of the feature which says most about it."""
+        """Signed z² of each column with each label, for the feature of the column with the largest z²."""
         signed, column_of = self.feature_z2, self.column_of
         found = np.zeros((len(self.places), signed.shape[1]))
         strength = np.zeros_like(found)
         np.maximum.at(strength, column_of, np.abs(signed))
         features, labels = np.nonzero((np.abs(signed) == strength[column_of]) & (signed != 0))
-        # Written from the last to the first, so that of equal ones the first feature stays.
+        # The first of equal features is written last, so it stays.
         found[column_of[features[::-1]], labels[::-1]] = signed[features[::-1], labels[::-1]]
         return found

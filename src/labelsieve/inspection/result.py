@@ -208,7 +208,11 @@ class Audit:
             "note": [column.note for column in shown],
         }
         if self.controlled is not None:
-            found |= {"p_value": self.controlled.p_values[order], "q_value": self.controlled.q_values[order]}
+            found |= {
+                "p_value": self.controlled.p_values[order],
+                "q_value": self.controlled.q_values[order],
+                "is_bound": self.controlled.is_bound[order],
+            }
         if stability is not None:
             found |= {
                 "frequency": stability.frequency[order],
@@ -361,6 +365,7 @@ class Audit:
                 "n_selected": int(self.controlled.selected.sum()),
                 "n_permutations": self.controlled.n_permutations,
                 "is_settled": self.controlled.is_settled,
+                "is_cleaned": self.controlled.is_cleaned,
             }
         if self.size_curve is not None:
             found |= {
@@ -447,17 +452,17 @@ def _flat(records: Iterator[dict[str, Any]]) -> DataFrame:
 
 
 def _guarantees(issues: LabelIssues) -> dict[str, Any]:
-    """Return the intervals and the number of possible corrections of a complete random draw."""
-    if issues.complete_draw(of_all=issues.which == "wrong") is None:
-        return {}
+    """Return the intervals and the number of possible corrections, or nothing without a complete random draw."""
     found: dict[str, Any] = {}
-    with suppress(ValueError):  # too few reviews, or no random draw
+    with suppress(ValueError):  # the reviews are incomplete, too few, or not a random draw
         found["interval"] = asdict(issues.error_interval())
         found["assisted_interval"] = asdict(issues.error_interval(method="assisted"))
-        found["correctable"] = {
-            f"{alpha:g}": len(issues.removable(alpha) if issues.which == "wrong" else issues.addable(alpha))
-            for alpha in (0.05, 0.1, 0.2)
-        }
+        if issues.which == "missing":
+            total = asdict(issues.total_interval())
+            found["total_interval"] = {name: value for name, value in total.items() if value == value}
+        # Only at the default bound, because a bound that is chosen after looking promises nothing.
+        correction = issues.removable() if issues.which == "wrong" else issues.addable()
+        found["correctable"] = {"alpha": correction.alpha, "n_labels": len(correction)}
     return found
 
 

@@ -380,7 +380,7 @@ def evidence_test(
     """
     reject_lazy("evidence_test", X, Y)
     check_count(n_permutations, "n_permutations", minimum=1)
-    if not threshold >= 0:  # nor is nan
+    if not threshold >= 0:  # also rejects nan
         raise ValueError(f"threshold must be at least 0. Got {threshold!r}. Use 4.0.")
     X, Y = check_problem(X, Y, takes_unknown=True)
     rng = as_generator(random_state)
@@ -517,7 +517,7 @@ def subsamples(
 
 
 def have_candidates(Y: Matrix, parts: Iterable[np.ndarray]) -> bool:
-    """Return whether some row of every part has a candidate."""
+    """Return True if every part has a row with candidates."""
     has_candidates = np.asarray(fill_unknown(Y).sum(axis=1)).ravel() > 0
     return all(has_candidates[rows].any() for rows in parts)
 

@@ -8,9 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from labelsieve._numerics.candidates import fill_unknown
 from labelsieve._numerics.row_groups import RowOrders
-from labelsieve._text import printable, short
+from labelsieve._text import percent, printable, short
 from labelsieve.inspection.stability import STABLE, EvidenceTest
 
 if TYPE_CHECKING:
@@ -58,11 +60,12 @@ class Answer:
 def answers(audit: Audit) -> list[Answer]:
     """Answer the questions that the computed parts can answer."""
     explained = audit.label_issues
-    labels = [Answer("Which labels look wrong?", *_labels(audit))]
-    if explained is not None and explained.issues.which == "missing":
-        labels = [Answer("Which labels are missing?", *_missing(audit, explained.issues))]
-    elif explained is not None and explained.missing is not None:
-        labels.append(Answer("Which labels are missing?", *_missing(audit, explained.missing.issues)))
+    labels = []
+    if explained is None or explained.issues.which == "wrong":
+        labels.append(Answer("Which labels look wrong?", *_labels(audit)))
+    missing = None if explained is None else explained.missing or (None if labels else explained)
+    if missing is not None:
+        labels.append(Answer("Which labels are missing?", *_missing(audit, missing.issues)))
     if audit.ranking is not None:
         return [
             Answer("Which columns matter?", *_columns(audit, audit.ranking)),
@@ -96,10 +99,9 @@ def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
                 f", only all {n_columns:,} together. The columns with the most evidence come first. {top}",
             )
         verb = "is" if n_related == 1 else "are"
-        promise = f"In such lists, at most {audit.controlled.fdr:.0%} of the columns are wrong on average."
         return (
             f"{n_related:,} of {_counted(n_columns, 'column')}",
-            f" {verb} related to a label. {promise} {top}",
+            f" {verb} related to a label. {audit.controlled.promise} {top}",
         )
     rest = f" selected by {ranking.method}. {top}"
     if ranking.n_arbitrary:
@@ -233,37 +235,58 @@ def _flags(issues: LabelIssues, many: str, by_label: DataFrame, total: str | Non
     return f"{n_flagged:,} of {many}", f" {'is' if n_flagged == 1 else 'are'} flagged{where}."
 
 
-def describe_guarantees(issues: LabelIssues) -> str:
-    """Return what the reviewed labels say about the others: an interval, the progress, or why there is none."""
-    if issues.review is None or not (issues.review.is_missing == (issues.which == "missing")).any():
-        return ""
+def describe_guarantees(issues: LabelIssues, *, is_asked: bool = False) -> str:
+    """Return what the reviewed labels say about the others: an interval, the progress, or why there is none.
+
+    The text is empty if no label of this kind was reviewed, unless `is_asked`.
+    """
+    review, is_missing = issues.review, issues.which == "missing"
+    of_kind = None if review is None else review.take(np.flatnonzero(review.is_missing == is_missing))
+    if of_kind is None or not len(of_kind.rows):
+        return issues.why_no_guarantee() if is_asked else ""
     try:
-        return issues.error_interval().describe(issues.which)
+        exact, assisted = issues.error_interval(), issues.error_interval(method="assisted")
     except ValueError as error:
         return str(error)
+    labels = "absent labels with the most support" if is_missing else "labels"
+    text = exact.describe(issues.which, labels)
+    text += f" With the help of the support: {assisted.n_low:,} to {assisted.n_high:,}."
+    if is_missing:
+        total = issues.total_interval()
+        many = f"all {total.n_labels:,} absent labels"
+        text += (
+            f" At least {total.n_low:,} of {many} are missing; those outside the list were not reviewed."
+            if total.n_reviewed == exact.n_reviewed
+            else f" Between {total.n_low:,} and {total.n_high:,} of {many} are missing. The upper end says little, "
+            "because missing labels are rare outside the list."
+        )
+    n_other = int((of_kind.is_decided & (of_kind.numbers == 0)).sum())
+    return text + (
+        f" {n_other} other verdicts are not from a random draw and do not count here." if n_other else ""
+    )
 
 
 def describe_correction(issues: LabelIssues, found: Correction) -> str:
     """Return how many labels can be corrected without review, and what to do if there are none."""
     verb, mistakes = ("removed", "right") if issues.which == "wrong" else ("added", "wrong")
+    alpha = percent(found.alpha)
     if not len(found):
-        text = f"No label can be {verb} at {found.alpha:.0%} with these {found.n_reviewed} reviews."
+        text = f"No label can be {verb} at {alpha} with these {found.n_reviewed} reviews."
         if issues.which == "wrong" and found.n_attempts == 1:
             text += (
                 " Draw 50 more from the least supported fifth (--draw 50 --least-supported 20%). A second attempt adds "
-                f"its own {found.alpha:.0%}."
+                f"its own {alpha}."
             )
         return text
-    many = _counted(len(found), "label")
     text = (
-        f"{many} without a verdict can be {verb}. On average over random draws, at most {found.alpha:.0%} of them are "
-        f"{mistakes} ({found.n_reviewed} random reviews)."
+        f"{_counted(len(found), 'label')} without a verdict can be {verb}. On average over random draws, at most "
+        f"{alpha} of them are {mistakes} ({found.n_reviewed} random reviews)."
     )
     if found.n_attempts > 1:
-        text += f" You made {found.n_attempts} draws, and each adds its own {found.alpha:.0%}."
-    if issues.which == "wrong":
-        share_right = 1 - issues.error_interval().share if issues.complete_draw(of_all=True) else None
-        if share_right is not None and found.alpha > share_right / 2:
+        text += f" You made {found.n_attempts} draws, and each adds its own {alpha}."
+    if issues.which == "wrong" and any(draw.is_of_all for draw in issues.complete_draws()):
+        share_right = 1 - issues.error_interval().share
+        if found.alpha > share_right / 2:
             text += f" Only {share_right:.0%} of all labels are right, so this promises little. Use a smaller bound."
     return text
 
@@ -435,12 +458,13 @@ def notes(audit: Audit) -> Iterator[tuple[str, str]]:
     if issues is not None and issues.kernel is not None:
         yield "Reasons add up to the support", _REASONS[issues.kernel]
     if audit.controlled is not None:
+        q_values = (
+            f"The list of columns has those with a q-value of at most {audit.controlled.fdr:g}. The mark ≤ means that "
+            "the q-value may be smaller. "
+        )
         yield (
             "q-values bound the share of wrong columns",
-            f"In lists of the columns with a q-value of at most {audit.controlled.fdr:g}, at most "
-            f"{audit.controlled.fdr:.0%} of the columns are unrelated to the true labels on average. Labeling errors "
-            "make relations harder to find, but they do not create any, unless the errors depend on the columns. The "
-            "q-values do not say which columns predict best.",
+            f"{q_values}{audit.controlled.promise} q-values do not say which columns predict best.",
         )
     yield (
         "Limits of this audit",

@@ -118,7 +118,7 @@ class LCFSPML(LinearLabelPredictor, BaseSelector):
     recomputed on the better half of the features. The rounds end when the trusted candidates do not
     change.
 
-    There are several deviations from the authors' public program. Its row weights are four times those of
+    This differs in several ways from the authors' public code. Its row weights are four times those of
     its objective, its S is not sparse, and it starts from random weights. The parameters of its
     experiments are unknown, so ``beta``, ``gamma``, ``lam``, ``theta``, ``n_neighbors`` and ``max_rounds``
     are conventions of this library. Here, identical rows count as neighbours. If a label has no density

@@ -10,6 +10,7 @@ are options. Their defaults are used in the experiments of this package:
   column instead, as in programs that sort the labels.
 - Coverage has four units (``unit``).
 - If all labels of a row are true, its ranking loss is 0 and its precision is 1.
+- The macro AUC leaves out labels that all rows or no rows have.
 - No metric returns NaN. If there is no row or label to average over, the error names an option that defines
   the value.
 """
@@ -22,7 +23,7 @@ from functools import partial
 from typing import Any, Literal, Self
 
 from labelsieve.metrics.counting import hamming_loss, macro_f1, micro_f1, samples_f1, subset_accuracy
-from labelsieve.metrics.ranking import average_precision, coverage, one_error, ranking_loss
+from labelsieve.metrics.ranking import average_precision, coverage, macro_auc, one_error, ranking_loss
 
 __all__ = [
     "METRICS",
@@ -31,6 +32,7 @@ __all__ = [
     "average_precision",
     "coverage",
     "hamming_loss",
+    "macro_auc",
     "macro_f1",
     "micro_f1",
     "one_error",
@@ -88,6 +90,7 @@ METRICS: dict[str, Metric] = {
     "one_error": Metric(one_error, "lower", "scores"),
     "subset_accuracy": Metric(subset_accuracy, "higher", "predictions"),
     "samples_f1": Metric(samples_f1, "higher", "predictions"),
+    "macro_auc": Metric(macro_auc, "higher", "scores"),
 }
 """Metrics by name.
 
@@ -100,7 +103,7 @@ Examples
 0.5
 """
 
-PROTOCOL_METRICS = tuple(name for name in METRICS if name != "samples_f1")
+PROTOCOL_METRICS = tuple(name for name in METRICS if name not in ("samples_f1", "macro_auc"))
 """Default metrics of an experiment.
 
 Examples

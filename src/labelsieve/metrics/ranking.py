@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from scipy.stats import rankdata
 
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.sparse import Matrix
@@ -175,6 +176,50 @@ def one_error(Y_true: Matrix, scores: np.ndarray, *, empty_rows: EmptyRows = "sk
     return _mean_over_rows(misses, Y_true, scores, empty_rows, perfect=0.0)
 
 
+def macro_auc(Y_true: Matrix, scores: np.ndarray) -> float:
+    """Compute the mean area under the ROC curve of the labels. The best value is 1.
+
+    The area of a label is the probability that a row with the label has a higher score than a row without it.
+    Ties count one half. Labels that all rows or no rows have are left out.
+
+    Parameters
+    ----------
+    Y_true : {array-like, sparse matrix} of shape (n_samples, n_labels)
+        True labels, 0/1.
+    scores : array-like of shape (n_samples, n_labels)
+        Scores, where larger means more likely. Unlike the other ranking metrics, this one compares the scores of
+        different rows.
+
+    Examples
+    --------
+    >>> macro_auc([[1, 0], [0, 0], [1, 1]], [[0.9, 0.1], [0.2, 0.3], [0.1, 0.3]])  # 1/2 and 3/4
+    0.625
+    """
+    true, scores = _check_scores(Y_true, scores)
+    n_true = true.sum(axis=0)
+    varies = (n_true > 0) & (n_true < len(true))
+    if not varies.any():
+        raise ValueError(
+            "Y_true must have a label that some rows have and others lack, got none. Use more rows."
+        )
+    true, n_true = true[:, varies], n_true[varies]
+    rank_sums = np.where(true, rankdata(scores[:, varies], axis=0), 0).sum(axis=0)
+    areas = (rank_sums - n_true * (n_true + 1) / 2) / (n_true * (len(true) - n_true))
+    return float(areas.mean())
+
+
+def _check_scores(Y_true: Matrix, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Validate true labels and scores. Return them as arrays."""
+    true = as_labels(Y_true, "Y_true")
+    scores = np.asarray(scores)
+    if scores.dtype.kind not in "biuf":
+        raise ValueError(f"scores must be a dense array of numbers, got dtype {scores.dtype.name!r}.")
+    require_same_shape(true, scores, "scores")
+    if np.isnan(scores).any():
+        raise ValueError("scores must not contain NaN. Check the output of the classifier.")
+    return true, scores
+
+
 def _mean_over_rows(
     evaluate: Callable[[_RankedRows], np.ndarray],
     Y_true: Matrix,
@@ -186,13 +231,7 @@ def _mean_over_rows(
     """Average a metric over the rows with true labels, and optionally ``perfect`` for the other rows."""
     _require_option("empty_rows", empty_rows, EmptyRows)
     _require_option("ties", ties, Ties)
-    true = as_labels(Y_true, "Y_true")
-    scores = np.asarray(scores)
-    if scores.dtype.kind not in "biuf":
-        raise ValueError(f"scores must be a dense array of numbers, got dtype {scores.dtype.name!r}.")
-    require_same_shape(true, scores, "scores")
-    if np.isnan(scores).any():
-        raise ValueError("scores must not contain NaN. Check the output of the classifier.")
+    true, scores = _check_scores(Y_true, scores)
     has_labels = true.any(axis=1)
     n_labelled = int(np.count_nonzero(has_labels))
     n_empty = true.shape[0] - n_labelled

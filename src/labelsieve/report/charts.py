@@ -19,7 +19,7 @@ from labelsieve._text import printable
 from labelsieve.report.analysis import Analysis
 from labelsieve.report.summary import CURVE, STABILITY, Summary, spread
 
-# Numbers of the best methods and references that are shown initially.
+# Number of the best methods and references that are visible at first.
 _METHODS_SHOWN, _REFERENCES_SHOWN = 4, 3
 
 

@@ -150,7 +150,7 @@ def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
     experiment = analysis.summary.experiment
     return render(
         "experiment.html",
-        style="experiment.css",
+        styles=["experiment.css"],
         scripts=("sort.js", "charts.js"),
         data=page_charts(analysis, report.charts),
         title=experiment.title or experiment.name,

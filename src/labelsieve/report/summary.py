@@ -182,7 +182,7 @@ def summarise(results: Results) -> Summary:
         classifiers=tuple(judge.name for judge in experiment.judges() if judge.name in judged),
         noise_rates=rates,
         conditions=conditions,
-        usual_noise=_usual_noise(results.datasets, conditions, rates),
+        usual_noise=usual_noise(results.datasets, conditions, rates),
         coverage=_coverage(results, planned),
         costs=_costs(cells),
         stability=(),
@@ -277,7 +277,7 @@ def _average(scores: pd.DataFrame, planned: pd.DataFrame, metrics: Sequence[str]
     return means.assign(fold_std=std.to_numpy()).reset_index()
 
 
-def _usual_noise(
+def usual_noise(
     datasets: Iterable[str], conditions: Sequence[tuple[str, str]], rates: Mapping[str, float | None]
 ) -> dict[str, str]:
     """Choose the noise shown in tables by dataset."""

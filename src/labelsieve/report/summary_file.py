@@ -11,7 +11,7 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,18 +22,21 @@ from pydantic import TypeAdapter
 from labelsieve._text import csv_cell, csv_text, one_line
 from labelsieve.bench import RunError
 from labelsieve.bench.config import build_experiment
-from labelsieve.bench.merge import common_experiment
+from labelsieve.bench.merge import Consistent, common_experiment
 from labelsieve.bench.results import RunRecord
 from labelsieve.bench.runner import environment
 from labelsieve.bench.store import now
 from labelsieve.io.writing import replacing
-from labelsieve.report.summary import CURVE, Coverage, Facts, Summary, count_notes
+from labelsieve.report.summary import CURVE, Coverage, Facts, Summary, count_notes, usual_noise
 
 ENDING = ".csv.gz"
 _MARK = "# labelsieve summary 1 "
 # A thousand curves take about a megabyte.
 _MOST_BYTES = 2**28
-_COLUMNS = [*CURVE[:3], "role", *CURVE[3:], "size", "n_features", "mean", "fold_std"]
+#: Keys of the configuration that may differ between merged summaries. Means of other seeds cannot be combined.
+AXES = ("datasets", "noise", "methods", "ablation", "sweeps", "references")
+_PLACE = CURVE[:3]
+_COLUMNS = [*_PLACE, "role", *CURVE[3:], "size", "n_features", "mean", "fold_std"]
 
 
 def is_summary(path: Path) -> bool:
@@ -102,22 +105,30 @@ def _read_means(text: str, known: dict[str, Any]) -> pd.DataFrame:
 def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") -> Summary:
     """Merge the summaries of parts of an experiment, given with their names.
 
-    The parts must have different datasets and be equal otherwise because means cannot be combined.
+    The parts may differ in `AXES`. Means cannot be combined, so the results of a method on a dataset with one noise are
+    from the part where most classifiers have judged it, or from the first of those. Cells count in each of their parts.
     """
-    owners: dict[str, str] = {}
-    for name, summary in parts:
-        for dataset in summary.datasets:
-            if dataset in owners:
-                raise RunError(
-                    f"{owners[dataset]} and {name} both contain {dataset!r}. Summary files must have different "
-                    "datasets. Merge the run folders instead."
-                )
-            owners[dataset] = name
-    experiment = common_experiment(
-        [(name, summary.experiment.as_dict()) for name, summary in parts], ("datasets",)
-    )
+    experiment = common_experiment(_configurations(parts), AXES)
+    datasets = Consistent("dataset {!r} has different data or sizes. Run one of them again.")
+    best: dict[tuple[str, ...], tuple[int, int]] = {}
+    for number, (name, summary) in enumerate(parts):
+        for dataset in summary.facts.datasets:
+            datasets.add(name, dataset.name, dataset)
+        judged = summary.means.groupby(_PLACE, sort=False)["classifier"].nunique()
+        incomplete = {tuple(gap[key] for key in _PLACE): 0 for gap in summary.facts.coverage.gaps}
+        for place, n_judged in {**incomplete, **judged.to_dict()}.items():
+            best[place] = max(best.get(place, (-1, 0)), (n_judged, -number))
+    owners = {place: -number for place, (_, number) in best.items()}
+
+    kept = []
+    for number, (_, summary) in enumerate(parts):
+        mine = {place for place, owner in owners.items() if owner == number}
+        kept.append(summary.means[summary.means.set_index(_PLACE).index.isin(mine)])
     every = [summary.facts for _, summary in parts]
-    joined = {field.name: _join([getattr(facts, field.name) for facts in every]) for field in fields(Facts)}
+    names = [field.name for field in fields(Facts) if field.name != "coverage"]
+    joined = {name: _join([getattr(facts, name) for facts in every]) for name in names}
+    coverage = _joined_coverage([facts.coverage for facts in every], owners)
+    failed = {(gap["dataset"], gap["method"]) for gap in coverage.gaps}
     notes: Counter[tuple[str, str]] = Counter()
     for note in joined["notes"]:
         notes[note["method"], note["text"]] += note["n_cells"]
@@ -126,24 +137,66 @@ def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") 
         for number, run in enumerate(joined["runs"], start=1)
     ]
     last = RunRecord(len(earlier) + 1, now(), now(), command, environment(), experiment.as_dict(), 0)
+    conditions = tuple(dict.fromkeys(joined["conditions"]))
     joined |= {
+        "datasets": tuple(datasets.values()),
         "metrics": tuple(name for name in experiment.metric_names if name in joined["metrics"]),
         "classifiers": tuple(
             judge.name for judge in experiment.judges() if judge.name in joined["classifiers"]
         ),
+        "conditions": conditions,
+        "usual_noise": usual_noise(datasets, conditions, joined["noise_rates"]),
+        "coverage": coverage,
+        "failures": tuple(one for one in joined["failures"] if (one["dataset"], one["method"]) in failed),
         "notes": count_notes(notes),
         "runs": (*earlier, last),
     }
-    means = pd.concat([summary.means for _, summary in parts], ignore_index=True)
-    return Summary(experiment, Facts(**joined), means)
+    for name in ("costs", "stability", "descents"):
+        joined[name] = tuple({(one["dataset"], one["method"]): one for one in joined[name][::-1]}.values())[
+            ::-1
+        ]
+    return Summary(experiment, Facts(**joined), pd.concat(kept, ignore_index=True))
+
+
+def _configurations(parts: Sequence[tuple[str, Summary]]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the configurations of all parts. What is a method in one of them is no reference in the others."""
+    specs = Consistent("method {!r} has other parameters. Rename one of them.")
+    for name, summary in parts:
+        for method in summary.experiment.all_methods():
+            specs.add(name, method.name, (method.method, method.params))
+    methods = {method.name for _, summary in parts for method in summary.experiment.methods}
+    found = []
+    for name, summary in parts:
+        given = summary.experiment.as_dict()
+        references = [entry for entry in given["references"] if entry["name"] not in methods]
+        found.append((name, {**given, "references": references}))
+    return found
+
+
+def _joined_coverage(parts: Sequence[Coverage], owners: Mapping[tuple[str, ...], int]) -> Coverage:
+    """Add the numbers of all parts, without the gaps that another part fills."""
+    n_planned, n_done, n_failed = (
+        sum(getattr(part, name) for part in parts) for name in ("n_planned", "n_done", "n_failed")
+    )
+    gaps = []
+    for number, part in enumerate(parts):
+        for gap in part.gaps:
+            if owners[tuple(gap[key] for key in _PLACE)] == number:
+                gaps.append(gap)
+            else:
+                n_planned, n_done, n_failed = (
+                    n_planned - gap["planned"],
+                    n_done - gap["done"],
+                    n_failed - gap["failed"],
+                )
+    started = {dataset for dataset, *_ in owners}
+    untouched = dict.fromkeys(name for part in parts for name in part.untouched if name not in started)
+    return Coverage(n_planned, n_done, n_failed, tuple(gaps), tuple(untouched))
 
 
 def _join(values: Sequence[Any]) -> Any:
     """Combine one fact of several runs according to its type."""
     first = values[0]
-    if isinstance(first, Coverage):
-        names = [field.name for field in fields(Coverage)]
-        return Coverage(**{name: _join([getattr(value, name) for value in values]) for name in names})
     if isinstance(first, dict):
         return {key: value for part in values for key, value in part.items()}
     return sum(values[1:], first)  # numbers and tuples

@@ -292,6 +292,7 @@ _METRIC_WORDS = {
     "macro_f1": "macro-F1",
     "micro_f1": "micro-F1",
     "samples_f1": "samples-F1",
+    "macro_auc": "macro-AUC",
     "one_error": "one-error",
 }
 

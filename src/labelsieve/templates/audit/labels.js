@@ -19,7 +19,8 @@ const labelRow = (place, most) => {
     html("td", { class: "r num l-c" }, whole(label.m)),
     html("td", { class: "r num l-a" }, label.auc === null ? "–" : label.auc < 0.5 ? "< 0.50" : two(label.auc)),
     html("td", { class: "l-d" }, svg("svg", { width: 112, height: 26, role: "img", "aria-label": `number of its labels by support, in thirty steps: ${label.h.join(", ")}` }, bars(label.h, 112, 26))),
-    html("td", { class: "l-w" }, html("div", { class: "cell2" }, bar(flaggedShare(label) / most, "ba"), amount)),
+    html("td", { class: "l-w" }, html("div", { class: "cell2" }, bar(flaggedShare(label) / most, "ba"), amount),
+      label.ci && html("div", { class: "small" }, `95% interval ${percent(label.ci[0])} to ${percent(label.ci[1])}`)),
     html("td", { class: "l-r num" }, !telling ? html("span", { class: "small" }, "not predicted")
       : listedNow ? html("button", { class: "link", type: "button", onclick: review }, `review ${whole(listedNow)}`)
       : html("span", { class: "small" }, "none")));
