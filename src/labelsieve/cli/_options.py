@@ -27,12 +27,14 @@ from labelsieve.cli._console import (
     progress,
     warnings_as_notes,
 )
+from labelsieve.cli._isolation import read_in_child_first
 from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
 from labelsieve.inspection.review import id_column
 from labelsieve.io import Dataset, DatasetError, read
 from labelsieve.io.copies import can_copy
 from labelsieve.io.frames import TABLE_FORMATS
+from labelsieve.io.memory import limited_memory, memory_reason, parse_size
 from labelsieve.io.mulan_xml import find_label_xml
 from labelsieve.io.options import ROLES
 from labelsieve.io.source import Source
@@ -144,12 +146,16 @@ class DataOptions:
     group: Annotated[
         str | None, option("COLUMN", "Column whose rows no split may separate.", panel=_DATA)
     ] = None
+    max_memory: Annotated[
+        str | None, option("SIZE", "Most memory to use, e.g. 8GB. Default: no limit.", panel=_DATA)
+    ] = None
 
     def __post_init__(self) -> None:
         if len({os.path.realpath(file) for file in self.files}) < len(self.files):
             raise typer.BadParameter("must be different files, got the same file twice", param_hint="FILE")
         if self.label_sep is not None and not self.label_sep:
             raise typer.BadParameter("must be a character such as ';', got nothing", param_hint="--label-sep")
+        self._memory_limit()
         for assignment in self.role or ():
             column, _, role = assignment.rpartition("=")
             if not column or role not in ROLES:
@@ -158,10 +164,17 @@ class DataOptions:
                     param_hint="--role",
                 )
 
+    def _memory_limit(self) -> int | None:
+        try:
+            return None if self.max_memory is None else parse_size(self.max_memory)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--max-memory") from None
+
     @property
     def given(self) -> dict[str, Any]:
         """Options with a value, as keyword arguments of `read`."""
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "files"}
+        others = ("files", "max_memory")
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in others}
         for name in ("ignore", "merge", "show"):
             if found[name] is not None and len(found[name]) == 1:
                 found[name] = found[name][0]  # one name that may contain commas, or several names
@@ -224,6 +237,9 @@ class DataOptions:
         entry = self.find_entry(console, in_blocks=chunks is not None)
         if entry is not None:
             return load(entry.name)
+        if chunks is None:
+            risky = [file for file in (*self.files, self.labels, self.candidates) if file]
+            read_in_child_first(risky, lambda: read(self.files, **self.given))
         dataset = read(self.files, chunks=chunks, **self.given)
         if not dataset.is_table:
             return dataset
@@ -244,7 +260,8 @@ def with_data_options(command: Callable[..., None], without: Collection[str] = (
     @functools.wraps(command)
     def run(**given: Any) -> None:
         data = DataOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
-        command(data, **given)
+        with limited_memory(data._memory_limit()):
+            command(data, **given)
 
     # Click parses arguments in this order. The help lists options in it too, and --labels comes first.
     ordered = [*shared, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own)]
@@ -319,7 +336,9 @@ def data_errors(dataset: Dataset) -> Iterator[None]:
         message = re.sub(r"n_(features_to_select|columns) must", "-k must", str(error))
         raise DatasetError(f"{source}: {message}") from error
     except MemoryError as error:
-        raise DatasetError(f"{source}: the computation does not fit into memory; use fewer rows.") from error
+        raise DatasetError(
+            f"{source}: the computation does not fit into memory ({memory_reason(error)}); use fewer rows or columns."
+        ) from error
 
 
 # Numbers on the command line

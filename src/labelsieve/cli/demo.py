@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
 from labelsieve.cli._console import command_line, messages, progress, results, warnings_as_notes
-from labelsieve.cli._options import option, write_errors
+from labelsieve.cli._options import option, write_errors, write_text
 from labelsieve.cli.audit import print_summary
 from labelsieve.datasets import load_animals
 from labelsieve.datasets.animals import ANIMALS_CSV
@@ -41,8 +40,8 @@ def demo(
         found = audit(animals, progress=status.advance, command_line=command_line())
         with write_errors(output):
             output.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ANIMALS_CSV, output / ANIMALS_CSV.name)
-            (output / "audit.html").write_text(found.to_html(), encoding="utf-8")
+            write_text(output / ANIMALS_CSV.name, ANIMALS_CSV.read_text("utf-8"))
+            write_text(output / "audit.html", found.to_html())
             digits = write_digits(output)
     print_summary(found, console)
     table = output / ANIMALS_CSV.name

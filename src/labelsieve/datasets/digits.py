@@ -11,6 +11,7 @@ import pandas as pd
 
 from labelsieve.datasets.noise import add_candidates
 from labelsieve.io.dataset import Dataset
+from labelsieve.io.writing import replacing
 
 # Attribute -> the digits that have it. The docstring below explains them.
 _ATTRIBUTES = {
@@ -108,13 +109,15 @@ def write_digits(folder: Path, n_rows: int = 500) -> Path:
     images.mkdir(parents=True, exist_ok=True)
     for row, pixels in enumerate(digits.X[:n_rows]):
         ink = np.minimum(255 - pixels.reshape(8, 8) * 16, 255).clip(0).astype(np.uint8)
-        (images / f"{row:04}.png").write_bytes(_png(ink))
+        with replacing(images / f"{row:04}.png") as stream:
+            stream.write(_png(ink))
     attributes = np.array(digits.label_names, dtype=object)
     table = pd.DataFrame(digits.X[:n_rows].astype(int), columns=digits.feature_names)
     table.insert(0, "image", [f"digits/{row:04}.png" for row in range(n_rows)])
     table["attributes"] = [";".join(attributes[has > 0]) for has in digits.candidates[:n_rows]]
     path = folder / "digits.csv"
-    path.write_text(table.to_csv(index=False, lineterminator="\n"), encoding="utf-8")
+    with replacing(path) as stream:
+        stream.write(table.to_csv(index=False, lineterminator="\n").encode())
     return path
 
 

@@ -131,7 +131,8 @@ def review_to_frame(review: Review, dataset: Dataset) -> DataFrame:
 
 def journal_to_csv(review: Review, dataset: Dataset, checksum: str) -> str:
     """Return a file of `labelsieve review` for data with this checksum."""
-    return csv_text(_to_frame(review, dataset, {}).assign(**{f"{DATA_PREFIX}{checksum}": ""}))
+    frame = _to_frame(review, dataset, {})
+    return csv_text(frame.assign(**{f"{DATA_PREFIX}{checksum}": ""}))
 
 
 def check_names(dataset: Dataset) -> None:

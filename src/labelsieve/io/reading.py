@@ -19,6 +19,7 @@ from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import TABLE_FORMATS, open_frame, open_table, stack_tables
 from labelsieve.io.labels import Labels, read_labels
 from labelsieve.io.matrices import Matrices, concatenate, read_matlab, read_npy, read_npz, read_svmlight
+from labelsieve.io.memory import lacks_memory, memory_reason
 from labelsieve.io.mulan_xml import find_label_xml, labels_from_xml
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
@@ -270,13 +271,15 @@ def read_files(
             name = found.name or default_name
         data = found.to_dataset(options, first.error, name=name, source=origin)
         return _with_checksum(data, sources)
-    except MemoryError:
-        raise first.error("does not fit into memory; read a part of it, or check if it is damaged") from None
     except DatasetError as error:
         if any(str(part.path) in str(error) for part in sources):
             raise
         raise DatasetError(f"{origin}: {error}") from None
     except Exception as error:  # libraries raise errors of any type on damaged files
+        if lacks_memory(error):
+            raise first.error(
+                f"does not fit into memory ({memory_reason(error)}); read a part of it, or check if it is damaged"
+            ) from None
         reason = str(error).partition("\n")[0] or type(error).__name__
         form = f" as {_NAMES[kind]}" if kind else ""
         raise first.error(f"cannot be read{form} ({reason}); save or copy it again") from error

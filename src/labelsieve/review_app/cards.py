@@ -13,7 +13,7 @@ from labelsieve._numerics.sparse import by_columns, dense, entries, is_sparse
 from labelsieve._text import printable
 from labelsieve.inspection.explanations import ExplainedSupport
 from labelsieve.io import Dataset
-from labelsieve.io.dataset import show_value
+from labelsieve.io.dataset import show_value, shown_cell
 
 #: Endings of images that browsers show, and their types. SVG is not among them: it can contain scripts.
 IMAGE_TYPES = {
@@ -111,25 +111,28 @@ class Cards:
             values = np.abs(dense(dataset.X[[row]]).ravel())
             present = np.flatnonzero(values)
             return present[np.argsort(-values[present], kind="stable")].tolist()
-        shown = [position for position, role in self._role.items() if role != "label"]
+        asked = [position for position in dataset.shown if self._role[position] != "label"]
+        left_out = {*asked, *(part for column in dataset.columns for part in column.block[1:])}
+        others = (
+            position for position, role in self._role.items() if role != "label" and position not in left_out
+        )
+        shown = [*asked, *others]
         if len(shown) <= _MOST_FACTS:
             return shown
         importance = np.zeros(len(dataset.columns))
         features, weights = self._model.weights_of(label)
         np.maximum.at(importance, dataset.column_of[features], np.abs(weights))
-        return sorted(shown, key=lambda position: -importance[position])
+        return sorted(shown, key=lambda position: (position not in asked, -importance[position]))
 
     def _cell(self, row: int, position: int) -> str | None:
         """Return the text of a cell; None if it is empty."""
         dataset, column = self._dataset, self._dataset.columns[position]
         if dataset.frame is None:
             return dataset.cell(row, position) if column.features else None
-        raw = self._raw(row)[position]
-        if isinstance(raw, (list, tuple, set, frozenset, np.ndarray)):
-            return ", ".join(map(str, raw))
+        raw = shown_cell(self._raw(row)[position])
         if isinstance(raw, str) and column.role != "number":
             return raw.strip() or None
-        shown = dataset.cell(row, position) if column.role == "number" else show_value(raw)
+        shown = dataset.cell(row, position) if column.role in ("number", "vector") else show_value(raw)
         return None if shown == "missing" else shown
 
     def image(self, row: int, position: int) -> tuple[Path, str] | None:
@@ -222,7 +225,7 @@ class Cards:
             present = [at for at in np.argsort(-effects) if effects[at] > 0 and values[row, at] > 0]
             if not present:
                 return None
-            prefix = f"{column.name}: "
+            prefix = f"{column.name} contains "
             chosen = present[:_N_WORDS]
             words = [
                 printable(self._dataset.feature_names[features[at]].removeprefix(prefix)) for at in chosen

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from labelsieve._base import check_count
+from labelsieve._text import install_command
 from labelsieve.inspection._reviews import Review
 from labelsieve.inspection.label_issues import MIN_REVIEWED
 from labelsieve.inspection.review import read_review
@@ -266,4 +267,5 @@ def require_packages() -> None:
     """Raise if the ``review`` extra is not installed."""
     for package in ("starlette", "uvicorn"):
         if find_spec(package) is None:
-            raise ImportError(f"The review app needs {package}. Install it: pip install 'labelsieve[review]'")
+            command = install_command("starlette", "uvicorn")
+            raise ImportError(f"The review app needs {package}. Install it: {command}")

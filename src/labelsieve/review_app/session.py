@@ -132,7 +132,9 @@ class ReviewSession:
                 say("drawing labels")
                 review = self._first_draw(review, n_drawn)
             say("checking the labels")
-            self._model = ExplainedSupport(**(options or {})).fit(dataset.X, dataset.candidates)
+            self._model = ExplainedSupport(**(options or {})).fit(
+                dataset.X, dataset.candidates, row_groups=dataset.groups
+            )
             if self._model.kernel_ is None:
                 raise DatasetError("a review needs a label that some but not all rows have, got none.")
             row_ids = range(dataset.X.shape[0])
