@@ -1,6 +1,7 @@
-"""Take the pictures of the review app in Chromium: ``python docs/take_pictures.py``.
+"""Take the pictures of the audit page and the review app in Chromium: ``python docs/take_pictures.py``.
 
-It reviews the tables of `labelsieve demo`, with the true labels as the reviewer, and writes to ``docs/images``.
+It audits and reviews the tables of `labelsieve demo`, with the true labels as the reviewer, and writes to
+``docs/images``.
 """
 
 from __future__ import annotations
@@ -39,6 +40,13 @@ def main() -> None:
             page.goto(address)
             page.locator("html[data-ready]").wait_for(state="attached")
             return page
+
+        labelsieve.audit(folder / "animals.csv", "tags").to_html(folder / "audit.html")
+        page = browser.new_context(viewport={"width": 1200, "height": 1180}, bypass_csp=True).new_page()
+        page.goto((folder / "audit.html").as_uri())
+        # The answers and the flagged labels, without what is between them.
+        page.add_style_tag(content="#columns, #map, #labels { display: none } #issues { margin-top: 0 }")
+        take(page, "audit")
 
         with labelsieve.review(folder / "animals.csv", "tags") as app:
             truth = load_animals().Y
@@ -87,7 +95,7 @@ def press(page: Page, key: str) -> None:
 
 
 def take(page: Page, name: str) -> None:
-    """Save a picture of the page."""
+    """Write a picture of the window."""
     page.wait_for_timeout(300)  # images load
     page.screenshot(path=IMAGES / f"{name}.png")
     print(f"wrote {IMAGES / name}.png")

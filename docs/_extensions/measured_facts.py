@@ -65,6 +65,7 @@ def _standing(study: Study, classifier: str) -> dict[str, Any]:
     standing = study.standing(classifier=classifier)
     return {
         "n_ranked": len(standing.ranks),
+        "n_datasets": _in_words(len(standing.datasets)),
         "best": next(iter(standing.ranks), ""),
         "rank": {name: f"{rank:.2f}" for name, rank in standing.ranks.items()},
         "place": {name: place for place, name in enumerate(standing.ranks, 1)},

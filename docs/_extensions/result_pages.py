@@ -76,8 +76,8 @@ def _leaderboard() -> str:
     lines = [
         "# Leaderboard",
         "",
-        f'<a href="{_BOARD}">The leaderboard</a> is one page that works offline. It filters by dataset, noise, '
-        "classifier and metric, compares any method with the others, and shows time and memory. "
+        f'<a href="{_BOARD}">Open the leaderboard with filters</a>: ranks by dataset, noise, classifier and metric, '
+        "wins and losses against any method, time and memory. It is one file that works offline. "
         "[Add your method](../guide/your_own.md#join-the-comparison).",
         "",
     ]

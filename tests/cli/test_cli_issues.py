@@ -56,7 +56,7 @@ def test_wrong_labels_come_first(table, capsys):
     assert code == 0
     first = next(line for line in out.splitlines() if "label_a" in line)
     assert first.split()[:2] == ["0", "label_a"]
-    assert "--draw 50" in " ".join(out.split())
+    assert "labelsieve review FILE" in " ".join(out.split())
     assert "60 rows, 5 columns, 2 labels" in err
     assert "estimated" not in out
 

@@ -1,16 +1,20 @@
 """Tests of `labelsieve review`."""
 
+import gzip
 import signal
 import socket
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import kill_reviews
 import labelsieve
 from conftest import run
 from labelsieve.cli import review as command
+from labelsieve.datasets import load_animals
+from labelsieve.io import Dataset, write
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "review_app"))
 from review_tables import make_table
@@ -111,7 +115,7 @@ def test_without_the_extra_one_line_says_how_to_install_it(table, capsys, monkey
     monkeypatch.setattr("labelsieve.review_app.serve.find_spec", lambda name: None)
     code, _, err = run(capsys, "review", str(table), "--labels", "tags")
     assert code == 1
-    assert "pip install 'labelsieve[review]'" in err
+    assert "-m pip install starlette uvicorn" in err
     with pytest.raises(ImportError, match="labelsieve\\[review\\]"):
         labelsieve.review(table, "tags")
     assert command.EPILOG
@@ -155,3 +159,37 @@ def test_arrays_can_be_reviewed_too(tmp_path, monkeypatch, tiny):
         assert len(card["facts"]) == 4
     with pytest.raises(labelsieve.io.DatasetError, match="other data"):
         labelsieve.review(X + 1, Y)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "copy"),
+    [
+        ("things.csv", "things.review.csv", "things.clean.csv"),
+        ("things.tsv", "things.review.csv", "things.clean.tsv"),
+        ("things.arff", "things.review.csv", "things.clean.arff"),
+        ("things.json", "things.review.csv", "things.clean.json"),
+        ("things.csv.gz", "things.review.csv", "things.clean.csv"),
+    ],
+)
+def test_files_are_next_to_the_data_and_the_copy_has_its_format(tmp_path, tiny, name, file, copy):
+    data = Dataset(tiny[0], Y_candidates=tiny[1])
+    target = tmp_path / name
+    if target.suffix == ".json":
+        frame = pd.DataFrame(tiny[0], columns=list("abcd")).assign(tags=["x", "x", "y", "y", "x;y", "y"])
+        frame.to_json(target, orient="records", lines=True)
+    elif target.suffix == ".gz":
+        write(data, tmp_path / "things.csv")
+        target.write_bytes(gzip.compress((tmp_path / "things.csv").read_bytes()))
+    else:
+        write(data, target)
+    with labelsieve.review(target, "tags" if target.suffix == ".json" else None, n_drawn=3) as app:
+        assert app.file == tmp_path / file
+        kill_reviews.post(app.url, "write", removals=False)
+        assert (tmp_path / copy).exists()
+
+
+def test_built_in_data_are_reviewed_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with labelsieve.review(load_animals(), n_drawn=3) as app:
+        kill_reviews.post(app.url, "write", removals=False)
+    assert {path.name for path in tmp_path.iterdir()} >= {"animals.review.csv", "animals.clean.csv"}

@@ -25,6 +25,7 @@ import pytest
             ("read CSV", "read sparse ARFF", "select", "audit", "report", "sum-f, planted"),
         ),
         ("solvers", ("--datasets", "planted"), ("planted",)),
+        ("review", ("--order", "--datasets", "planted", "--seeds", "1"), ("planted",)),
         (
             "costs",
             ("--datasets", "planted", "--methods", "sum-f", "rivals"),

@@ -10,9 +10,11 @@ import scipy.sparse as sp
 
 from labelsieve import audit, controlled_selection
 from labelsieve._numerics.row_groups import RowOrders
+from labelsieve._numerics.standardized import StandardizedFeatures
 from labelsieve.datasets import make_pml
 from labelsieve.inspection import controlled
 from labelsieve.inspection.controlled import _Test
+from labelsieve.inspection.stability import permuted_products
 
 X6 = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0], [3, 0, 1], [4, 1, 0], [5, 0, 2]], float)
 Y6 = np.array([[0, 1], [0, 0], [0, 1], [1, 0], [1, 1], [1, 0]], float)
@@ -288,3 +290,18 @@ def test_all_features_of_a_table_column_are_one_hypothesis():
 def test_bounds_are_shown_as_given():
     found = controlled_selection(*planted(), fdr=0.005)
     assert "0.5%" in found.summary()
+
+
+@pytest.mark.parametrize("labels", [np.asarray, sp.csr_array])
+def test_rows_without_a_sparse_feature_do_not_matter(labels):
+    """Products of rare features equal those of the whole table."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((200, 6)) < 0.02) * rng.uniform(1, 2, (200, 6))
+    Y = (rng.random((200, 3)) < 0.3).astype(float)
+    orders = [rng.permutation(200) for _ in range(5)]
+    found = np.concatenate(
+        list(permuted_products(StandardizedFeatures(sp.csr_array(X)), labels(Y), orders)), axis=1
+    )
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    expected = np.stack([Z.T @ Y[order] for order in orders], axis=1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)

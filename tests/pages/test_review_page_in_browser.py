@@ -320,7 +320,7 @@ def test_images_are_shown(open_tab, tmp_path):  # noqa: F811
         image = review.page.locator(".images img")
         image.wait_for()
         assert image.evaluate("(image) => image.decode().then(() => image.naturalWidth)") == 8
-        assert image.bounding_box()["width"] > 150
+        assert image.bounding_box()["width"] > 100
         review.tab.assert_clean_server()
 
 

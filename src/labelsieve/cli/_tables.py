@@ -14,7 +14,7 @@ from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 
 #: Advice for judging flagged labels.
-ADVICE = "Review some by hand: labelsieve issues FILE --draw 50 -o review.csv."
+ADVICE = "Review some: labelsieve review FILE."
 
 # Minimum width of a terminal for two numbers per feature.
 _TWO_MEASURES_WIDTH = 60

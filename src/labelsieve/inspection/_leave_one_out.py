@@ -195,11 +195,11 @@ class LeaveOneOut:
                     errors *= self._known[rows]
                 totals[place] += np.vdot(errors, errors)
         best = int(totals.argmin())
-        self._feature_weights: np.ndarray | None = None
+        self._weights: np.ndarray | None = None
         self._standardized: StandardizedFeatures | None = None
         self.penalty = float(penalties[best])
         self.press = float(totals[best] / (n_samples * n_labels))
-        self._shares, self._weights = shares[:, [best]], weights[best]
+        self._shares, self._row_weights = shares[:, [best]], weights[best]
         self._freedom = freedoms[:, [best]].copy()  # of the rows that are left out alone
 
     def residuals(self) -> np.ndarray:
@@ -256,13 +256,14 @@ class LeaveOneOut:
 
     def weights(self, X: Matrix) -> np.ndarray:
         """Return the weights of the features for the labels; `X` is what `linear_directions` was given."""
-        directions = self._directions
-        if directions.turn is not None:
-            return self._weights
-        if self._feature_weights is None:
-            scaled = self._shares / directions.strength[:, None] * self._projected
-            self._feature_weights = self.features(X).products(directions.rows(slice(None)) @ scaled)
-        return self._feature_weights
+        if self._weights is None:
+            directions = self._directions
+            if directions.turn is not None:
+                self._weights = self._row_weights
+            else:
+                scaled = self._shares / directions.strength[:, None] * self._projected
+                self._weights = self.features(X).products(directions.rows(slice(None)) @ scaled)
+        return self._weights
 
     def features(self, X: Matrix) -> StandardizedFeatures:
         """Return the standardised features; `X` is what `linear_directions` was given."""
@@ -280,7 +281,7 @@ class LeaveOneOut:
     def _left_out(self, rows: Any, size: int) -> np.ndarray:
         """Return the standardised residuals of some rows, of which each `size` are left out together."""
         freedom = self._freedom[rows] if size == 1 else self._freedom_of(rows, size, self._shares)[0]
-        return _left_out_of(freedom, self._labels(rows) - self._directions.times(rows, self._weights))
+        return _left_out_of(freedom, self._labels(rows) - self._directions.times(rows, self._row_weights))
 
     def _freedom_of(self, rows: Any, size: int, shares: np.ndarray) -> list[np.ndarray]:
         """Return I - 1/n - U s U' for every penalty: a column for single rows, or a matrix for every group."""

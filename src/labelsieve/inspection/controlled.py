@@ -249,7 +249,7 @@ def controlled_selection(
         )
     n_columns = len(keys)
     penalty = float((1 / np.arange(1, n_columns + 1)).sum()) if dependence == "any" else 1.0
-    found = test.run(fdr / penalty, rows, as_generator(random_state), progress)
+    found = test.run(fdr / penalty, as_generator(random_state), progress, rows)
     adjusted = false_discovery_control(found.p_values, method="by" if dependence == "any" else "bh")
     return ControlledSelection(
         np.asarray(names, dtype=object),
@@ -327,11 +327,12 @@ class _Test:
     def run(
         self,
         level: float,
-        rows: RowOrders,
         rng: np.random.Generator,
         progress: Callable[[int, int], None] | None,
+        rows: RowOrders | None = None,
     ) -> _Progress:
         """Permute the labels until the list of Benjamini and Hochberg at this level is settled."""
+        rows = rows or RowOrders(self.X.shape[0], None)
         (n_samples, n_features), n_columns = self.X.shape, len(self.observed)
         size = n_samples * n_features * len(self.labels_scale)
         n_needed = next(number for most, number in _EXCEEDANCES if size <= most)

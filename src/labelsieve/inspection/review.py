@@ -13,7 +13,7 @@ without a line end was not written completely and does not count. The JSON expor
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -131,7 +131,8 @@ def review_to_frame(review: Review, dataset: Dataset) -> DataFrame:
 
 def journal_to_csv(review: Review, dataset: Dataset, checksum: str) -> str:
     """Return a file of `labelsieve review` for data with this checksum."""
-    return csv_text(_to_frame(review, dataset, {}).assign(**{f"{DATA_PREFIX}{checksum}": ""}))
+    frame = _to_frame(review, dataset, {})
+    return csv_text(frame.assign(**{f"{DATA_PREFIX}{checksum}": ""}))
 
 
 def check_names(dataset: Dataset) -> None:
@@ -141,7 +142,7 @@ def check_names(dataset: Dataset) -> None:
         _index_names(list(map(str, dataset.row_ids)), "rows")
 
 
-def _to_frame(review: Review, dataset: Dataset, columns: dict[str, Sequence[object]]) -> DataFrame:
+def _to_frame(review: Review, dataset: Dataset, columns: Mapping[str, Sequence[object]]) -> DataFrame:
     """Return a table in the format of `read_review`."""
     draws = {draw.number: draw for draw in review.draws}
     columns = {

@@ -24,7 +24,7 @@ from labelsieve._numerics.candidates import fill_unknown, is_binary
 from labelsieve._numerics.moments import correlated_groups
 from labelsieve._numerics.row_groups import RowOrders, check_groups, draw_folds
 from labelsieve._numerics.scaling import within_range
-from labelsieve._numerics.sparse import Matrix, as_rows, is_sparse
+from labelsieve._numerics.sparse import Matrix, as_rows, dense, is_sparse
 from labelsieve._numerics.standardized import StandardizedFeatures
 from labelsieve.methods._evidence.path import Criterion
 
@@ -573,16 +573,27 @@ def permuted_products(
     """Yield products of features and labels with the rows of the labels in these orders.
 
     Orders are processed in batches, of shape (n_features, n_orders, n_labels), so that each batch reads the features
-    once.
+    once. Labels are only read in rows where a sparse feature is not 0, so that few rare features cost little.
     """
-    n_together = max(1, BUDGET // (max(features.X.shape) * max(1, Y.shape[1])))
+    X = features.X
+    used = np.arange(X.shape[0])
+    if is_sparse(X):
+        used = np.flatnonzero(np.diff(X.indptr))
+        S, mean = features.scaling.split(X[used])
+        assert mean is not None  # standardised features have an offset
+        shift = np.outer(mean, Y.sum(axis=0))[:, None]
+    n_together = max(1, BUDGET // (max(len(used), X.shape[1]) * max(1, Y.shape[1])))
     waiting = iter(orders)
-    while together := list(islice(waiting, n_together)):
+    while together := [order[used] for order in islice(waiting, n_together)]:
         if is_sparse(Y):
             stacked = sp.hstack([Y[order] for order in together])
         else:
-            stacked = Y[np.column_stack(together)].reshape(len(Y), -1)
-        yield features.products(stacked).reshape(features.X.shape[1], len(together), Y.shape[1])
+            stacked = Y[np.column_stack(together)].reshape(len(used), -1)
+        shape = X.shape[1], len(together), Y.shape[1]
+        if is_sparse(X):
+            yield dense(S.T @ stacked).reshape(shape) - shift
+        else:
+            yield features.products(stacked).reshape(shape)
 
 
 def _selections(selected: Any) -> np.ndarray:

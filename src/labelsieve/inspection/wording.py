@@ -99,9 +99,11 @@ def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
                 f", only all {n_columns:,} together. The columns with the most evidence come first. {top}",
             )
         verb = "is" if n_related == 1 else "are"
+        # The notes of the page have the whole promise.
+        first_sentence, _, _ = audit.controlled.promise.partition(". ")
         return (
             f"{n_related:,} of {_counted(n_columns, 'column')}",
-            f" {verb} related to a label. {audit.controlled.promise} {top}",
+            f" {verb} related to a label. {first_sentence}. {top}",
         )
     rest = f" selected by {ranking.method}. {top}"
     if ranking.n_arbitrary:

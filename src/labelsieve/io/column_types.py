@@ -123,7 +123,7 @@ def _cell_text(value: Any) -> Any:
         return _cell_text(str(value.total_seconds()))
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
-    if isinstance(value, (float, np.floating)) and value.is_integer() and abs(value) < 1e15:
+    if isinstance(value, (float, np.floating)) and value.is_integer() and abs(float(value)) < 1e15:
         return str(int(value))
     return _cell_text(str(value))  # also converts missing values of Python, NumPy and pandas to None
 

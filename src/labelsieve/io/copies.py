@@ -50,7 +50,8 @@ def write_selected(dataset: Dataset, columns: Sequence[int], path: Path) -> bool
     """
     origin: Origin | None = dataset._origin
     named = [position for position, column in enumerate(dataset.columns) if column.role in ("id", "label")]
-    kept = sorted({*named, *columns})
+    blocks = [part for position in columns for part in dataset.columns[position].block]
+    kept = sorted({*named, *columns, *blocks})
     if origin is not None and can_copy(origin.source.path, path):
         _copy(origin, kept, path, {})
         return True

@@ -83,7 +83,7 @@ def dataset_from_table(
     features = encode(typed, names, options, fail, taken=labels.names)
     row_ids, id_column, id_note = _row_names(raw, typed, options.id)
     shown = named_columns(names, options.show, fail, "shown") if options.show else []
-    if id_note:
+    if id_note and options.id is not None:
         shown = sorted({*shown, names.index(options.id)})
     groups, group_notes = _row_groups(raw, typed, options.group)
     is_sparse_frame = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
@@ -191,7 +191,8 @@ def _type_columns(
             note = f"vector of {len(members)} columns"
             if position == first:
                 vectors = np.empty(len(raw.frame), dtype=object)
-                vectors[:] = [*np.column_stack([plain_numbers(raw.cells(at)) for at in members])]
+                parts = [plain_numbers(raw.cells(at)) for at in members]
+                vectors[:] = [*np.column_stack([part for part in parts if part is not None])]  # none is None
                 hint = f"(if not: `roles={ {name: 'number'} }`)"
                 typed[position] = TypedColumn("vector", vectors, f"{note} {hint}")
             else:

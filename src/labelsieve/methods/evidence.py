@@ -56,8 +56,8 @@ class EvidenceSelector(BlockSelector):
     ``epsilon``, the parameter ``redundancy``, ranges from forward selection (0) to a filter (inf). By
     default it is chosen by inner cross-validation.
 
-    This method is our own and has no paper. Under this package's protocol it ranks first with a linear
-    classifier, and ties with :class:`~labelsieve.RFS` on some datasets. Its margin over plain filters
+    This method is our own and has no paper. Under this package's protocol it and
+    :class:`~labelsieve.RFS` rank first of the package with a linear classifier. Its margin over plain filters
     such as :class:`~labelsieve.SumF` is small. It is less stable than a filter, mainly if many features
     carry nearly the same evidence. ``redundancy=inf`` is the most stable setting.
 

@@ -13,7 +13,7 @@ from labelsieve._numerics.sparse import by_columns, dense, entries, is_sparse
 from labelsieve._text import printable
 from labelsieve.inspection.explanations import ExplainedSupport
 from labelsieve.io import Dataset
-from labelsieve.io.dataset import show_value
+from labelsieve.io.dataset import show_value, shown_cell
 
 #: Endings of images that browsers show, and their types. SVG is not among them: it can contain scripts.
 IMAGE_TYPES = {
@@ -28,7 +28,7 @@ IMAGE_TYPES = {
 #: Texts from this length on get a paragraph of their own.
 _LONG_TEXT = 80
 #: Number of short values next to each other, and below a button.
-_MOST_FACTS, _MOST_FOLDED = 12, 1000
+_MOST_FACTS, _MOST_FOLDED = 12, 300
 _N_REASONS, _N_WORDS = 3, 3
 #: Smallest effect on the support that counts as a reason.
 _LEAST_EFFECT = 0.01
@@ -49,6 +49,7 @@ class Cards:
         self._has = by_columns(fill_unknown(dataset.candidates))
         self._known = None if known is None else by_columns(known)
         self._X = by_columns(dataset.X)
+        self._last_row: tuple[int, list[Any]] = -1, []
         self._role = {position: column.role for position, column in enumerate(dataset.columns)}
 
     def card(self, row: int, label: int, verdict: str) -> dict[str, Any]:
@@ -68,20 +69,24 @@ class Cards:
         }
 
     def row_name(self, row: int) -> str:
-        """Return the name of a row, or its number in the table."""
+        """Return the name of a row, or its number."""
         name = self._dataset.row_ids[row]
-        return f"row {row + 1}" if isinstance(self._dataset.row_ids, range) else printable(str(name))
+        return f"row {row}" if isinstance(self._dataset.row_ids, range) else printable(str(name))
 
     # Columns
 
     def _content(self, row: int, label: int) -> dict[str, Any]:
         """Return images, long texts, and short values, those of the most important columns first."""
-        images, texts, facts = [], [], []
+        images: list[dict[str, Any]] = []
+        texts: list[dict[str, str]] = []
+        facts: list[list[str]] = []
         for position in self._order_of_columns(row, label):
             column = self._dataset.columns[position]
-            cell = self._cell(row, position)
             is_image = self.image(row, position) is not None
-            if cell is None or (column.name == self._dataset.id_column and not is_image):
+            if not is_image and (column.name == self._dataset.id_column or len(facts) > _MOST_FOLDED):
+                continue
+            cell = self._cell(row, position)
+            if cell is None:
                 continue
             name = printable(column.name)
             if is_image:
@@ -106,25 +111,28 @@ class Cards:
             values = np.abs(dense(dataset.X[[row]]).ravel())
             present = np.flatnonzero(values)
             return present[np.argsort(-values[present], kind="stable")].tolist()
-        shown = [position for position, role in self._role.items() if role != "label"]
+        asked = [position for position in dataset.shown if self._role[position] != "label"]
+        left_out = {*asked, *(part for column in dataset.columns for part in column.block[1:])}
+        others = (
+            position for position, role in self._role.items() if role != "label" and position not in left_out
+        )
+        shown = [*asked, *others]
         if len(shown) <= _MOST_FACTS:
             return shown
         importance = np.zeros(len(dataset.columns))
         features, weights = self._model.weights_of(label)
         np.maximum.at(importance, dataset.column_of[features], np.abs(weights))
-        return sorted(shown, key=lambda position: -importance[position])
+        return sorted(shown, key=lambda position: (position not in asked, -importance[position]))
 
     def _cell(self, row: int, position: int) -> str | None:
         """Return the text of a cell; None if it is empty."""
         dataset, column = self._dataset, self._dataset.columns[position]
         if dataset.frame is None:
             return dataset.cell(row, position) if column.features else None
-        raw = dataset.frame[column.name].iat[row]
-        if isinstance(raw, (list, tuple, set, frozenset, np.ndarray)):
-            return ", ".join(map(str, raw))
+        raw = shown_cell(self._raw(row)[position])
         if isinstance(raw, str) and column.role != "number":
             return raw.strip() or None
-        shown = dataset.cell(row, position) if column.role == "number" else show_value(raw)
+        shown = dataset.cell(row, position) if column.role in ("number", "vector") else show_value(raw)
         return None if shown == "missing" else shown
 
     def image(self, row: int, position: int) -> tuple[Path, str] | None:
@@ -132,10 +140,10 @@ class Cards:
 
         Links are followed first, so that the image really is below the folder.
         """
-        frame = self._dataset.frame
-        if frame is None or self._folder is None or self._role.get(position) in (None, "label"):
+        is_shown = self._dataset.frame is not None and self._role.get(position) not in (None, "label")
+        if self._folder is None or not is_shown:
             return None
-        name = frame[self._dataset.columns[position].name].iat[row]
+        name = self._raw(row)[position]
         if not isinstance(name, str) or Path(name).suffix.lower() not in IMAGE_TYPES:
             return None
         try:
@@ -145,6 +153,13 @@ class Cards:
             return None
         kind = IMAGE_TYPES.get(path.suffix.lower())
         return (path, kind) if is_shown and kind is not None else None
+
+    def _raw(self, row: int) -> list[Any]:
+        """Return the cells of a row as written. A card reads many cells of one row."""
+        if self._last_row[0] != row:
+            assert self._dataset.frame is not None  # only tables have cells
+            self._last_row = row, self._dataset.frame.iloc[row].tolist()
+        return self._last_row[1]
 
     # Reasons
 
@@ -210,7 +225,7 @@ class Cards:
             present = [at for at in np.argsort(-effects) if effects[at] > 0 and values[row, at] > 0]
             if not present:
                 return None
-            prefix = f"{column.name}: "
+            prefix = f"{column.name} contains "
             chosen = present[:_N_WORDS]
             words = [
                 printable(self._dataset.feature_names[features[at]].removeprefix(prefix)) for at in chosen

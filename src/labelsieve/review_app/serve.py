@@ -14,11 +14,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from labelsieve._base import check_count
+from labelsieve._text import install_command
 from labelsieve.inspection._reviews import Review
 from labelsieve.inspection.label_issues import MIN_REVIEWED
 from labelsieve.inspection.review import read_review
 from labelsieve.io import Dataset, DatasetError, read
 from labelsieve.io.copies import can_copy
+from labelsieve.io.source import Source, ending_of
 from labelsieve.io.writing import WRITERS
 from labelsieve.review_app.session import ReviewSession
 
@@ -35,6 +37,12 @@ class RunningReview:
         Address of the page. It contains a random token, so do not share it.
     file : Path
         Review file.
+
+    Examples
+    --------
+    >>> import labelsieve
+    >>> with labelsieve.review("animals.csv", "tags") as app:  # doctest: +SKIP
+    ...     app.wait()
     """
 
     def __init__(self, session: ReviewSession, port: int = 0) -> None:
@@ -100,6 +108,9 @@ class RunningReview:
         state = "running" if self._thread.is_alive() else "closed"
         return f"RunningReview({self.url!r}, {str(self.file)!r}, {state})"
 
+    def _repr_html_(self) -> str:
+        return f'<p><a href="{self.url}" target="_blank" rel="noopener">Review labels</a> in the browser.</p>'
+
 
 def review(
     data: Any,
@@ -156,10 +167,13 @@ def review(
     Examples
     --------
     >>> import labelsieve
-    >>> app = labelsieve.review("animals.csv", "tags")  # doctest: +SKIP
-    >>> app.url  # doctest: +SKIP
-    'http://127.0.0.1:45231/N2JxX0c2b1lWZ3pUa1lLd1hVdnhTU0JU/'
-    >>> app.close()  # doctest: +SKIP
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> X, Y = [[0.0], [0.1], [0.9], [1.0]], [[1, 0], [1, 0], [0, 1], [1, 1]]
+    >>> with TemporaryDirectory() as folder:
+    ...     with labelsieve.review(X, Y, file=Path(folder, "review.csv"), n_drawn=2) as app:
+    ...         print(app.url[:17], len(app.review.open))  # review in the browser
+    http://127.0.0.1: 2
     """
     require_packages()
     check_count(n_drawn, "n_drawn", minimum=1)
@@ -223,16 +237,17 @@ def default_file(dataset: Dataset) -> Path:
 
 def default_copy(dataset: Dataset) -> Path:
     """Return the file for the cleaned copy of a dataset, in its own format if that can be written."""
-    source = Path(dataset.source)
-    ending = source.suffix.lower()
-    is_kept = ending in WRITERS or (dataset._origin is not None and can_copy(source, source))
+    origin = dataset._origin
+    source = Path(dataset.source) if origin is None else origin.source.path
+    ending = ending_of(source)
+    is_kept = ending in WRITERS or (origin is not None and can_copy(source, Path(f"copy{ending}")))
     return _beside(dataset, f".clean{ending if is_kept else '.csv'}")
 
 
 def _beside(dataset: Dataset, ending: str) -> Path:
-    source = Path(dataset.source)
-    if dataset.source and source.is_file():
-        return source.with_name(f"{source.name.removesuffix(source.suffix)}{ending}")
+    if dataset.source and Path(dataset.source).is_file():
+        source = Source(dataset.source)
+        return source.path.with_name(f"{source.stem}{ending}")
     return Path(f"{dataset.name or 'table'}{ending}".replace("/", "_"))
 
 
@@ -252,4 +267,5 @@ def require_packages() -> None:
     """Raise if the ``review`` extra is not installed."""
     for package in ("starlette", "uvicorn"):
         if find_spec(package) is None:
-            raise ImportError(f"The review app needs {package}. Install it: pip install 'labelsieve[review]'")
+            command = install_command("starlette", "uvicorn")
+            raise ImportError(f"The review app needs {package}. Install it: {command}")

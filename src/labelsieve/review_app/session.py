@@ -132,7 +132,9 @@ class ReviewSession:
                 say("drawing labels")
                 review = self._first_draw(review, n_drawn)
             say("checking the labels")
-            self._model = ExplainedSupport(**(options or {})).fit(dataset.X, dataset.candidates)
+            self._model = ExplainedSupport(**(options or {})).fit(
+                dataset.X, dataset.candidates, row_groups=dataset.groups
+            )
             if self._model.kernel_ is None:
                 raise DatasetError("a review needs a label that some but not all rows have, got none.")
             row_ids = range(dataset.X.shape[0])
@@ -570,7 +572,10 @@ class ReviewSession:
         issues, removals = self._promises().issues, self._removals()
         if not issues.complete_draws():
             return []
-        sentences = [wording.describe_guarantees(issues)]
+        try:
+            sentences = [issues.error_interval().describe("wrong")]
+        except ValueError as error:  # too few labels
+            sentences = [str(error)]
         if removals is not None and len(removals):
             sentences.append(wording.describe_correction(issues, removals))
         elif removals is not None:
