@@ -245,6 +245,31 @@ def test_a_polars_frame_is_a_table(frame):
     np.testing.assert_array_equal(found.X, read(frame).X)
 
 
+@pytest.mark.parametrize("cells", ["tyty", "xyty", "fnnf", "tyzt", "xy_t"])
+def test_letters_that_all_mean_yes_or_all_no_are_tags(cells):
+    letters = [None if cell == "_" else cell for cell in cells]
+    found = read(pd.DataFrame({"size": [1.0, 2, 4, 3], "a": letters, "b": [1, 0, 0, 1]}), labels=["a", "b"])
+    expected = sorted({letter for letter in letters if letter})
+    assert found.label_names == (*(f"a={letter}" for letter in expected), "b")
+    assert found.candidates[:, :-1].tolist() == [[cell == letter for letter in expected] for cell in letters]
+
+
+@pytest.mark.parametrize(
+    ("cells", "note"),
+    [
+        (["t", "F", "f", "T"], "t is yes, f is no"),
+        (["y", "n", "y", "y"], "y is yes, n is no"),
+        (["x", None, None, "X"], "x is yes; 2 empty cells treated as no"),
+        (["yes", "No", "no", "yes"], ""),
+        (["1", "1.0", "1", "1"], ""),
+    ],
+)
+def test_a_note_names_the_letters_that_mean_yes_and_no(cells, note):
+    found = read(pd.DataFrame({"size": [1.0, 2, 4, 3], "a": cells, "b": [1, 0, 0, 1]}), labels=["a", "b"])
+    assert found.label_names == ("a", "b")
+    assert {column.name: column.note for column in found.columns}["a"] == note
+
+
 def test_labels_in_scientific_notation_are_zero_and_one(tmp_path):
     Y = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     # savetxt writes %.18e by default.

@@ -120,6 +120,27 @@ def test_a_draw_that_was_not_written_completely_is_drawn_again(path):
         new.close()
 
 
+def test_a_power_loss_at_any_byte_costs_no_saved_verdict(path):
+    journal = Journal(path, data(names=[f"größe {row}" for row in range(12)]))
+    saved = []  # size of the file and verdicts by row, after every append
+    verdicts = dict.fromkeys((3, 1, 2), -1)
+    journal.append(draw_of([*verdicts]))
+    saved.append((path.stat().st_size, {**verdicts}))
+    for row, answer in [(1, 0), (3, 1), (1, -1), (7, 2), (2, 2), (3, 0)]:
+        verdicts[row] = answer
+        journal.append(draw_of([row], [answer], number=int(row != 7), size=3))
+        saved.append((path.stat().st_size, {**verdicts}))
+    journal.close()
+    whole = path.read_bytes()
+    for n_bytes in range(len(whole) + 1):
+        path.write_bytes(whole[:n_bytes])
+        resumed = Journal(path, data(names=[f"größe {row}" for row in range(12)]))
+        expected = next((known for size, known in reversed(saved) if size <= n_bytes), None)
+        found = resumed.review
+        assert (found and dict(zip(found.rows.tolist(), found.answers.tolist(), strict=True))) == expected
+        resumed.close()
+
+
 def test_a_file_belongs_to_its_data(path):
     journal = Journal(path, data())
     journal.append(draw_of([3]))

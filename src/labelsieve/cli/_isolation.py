@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import warnings
@@ -10,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from labelsieve.io import DatasetError
+from labelsieve.io.memory import start_blas
 from labelsieve.io.reading import format_of
 from labelsieve.io.source import Source
 
@@ -31,6 +33,7 @@ def read_in_child_first(files: Sequence[str | Path], read: Callable[[], object])
     if child == 0:
         with suppress(BaseException), open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)  # parsers print messages before they end the process
+            faulthandler.disable()
             read()
         os._exit(0)
     try:
@@ -40,6 +43,7 @@ def read_in_child_first(files: Sequence[str | Path], read: Callable[[], object])
             os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         raise
+    start_blas()
     if os.WIFSIGNALED(status):
         name = signal.Signals(os.WTERMSIG(status)).name
         raise DatasetError(

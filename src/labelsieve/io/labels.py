@@ -26,7 +26,7 @@ from labelsieve.io.features import deduplicate_names, writable_name
 from labelsieve.io.frames import RawTable
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
-from labelsieve.io.spellings import boolean_value, read_numbers, same_cell
+from labelsieve.io.spellings import AMBIGUOUS, boolean_value, read_numbers, same_cell
 from labelsieve.io.tags import guess_separator
 
 _TAG_NAME = re.compile(
@@ -172,6 +172,7 @@ def read_labels(
             matrix: Any = truth[:, None]
             new_names = [plain_name(name)]
             note = f"{n_missing} empty cells treated as no" if n_missing else ""
+            note = "; ".join(filter(None, (_word_note(texts), note)))
         else:
             matrix, tags, separators[position], split = _tag_labels(cells, texts, name, options, fail)
             if n_unknown:
@@ -266,6 +267,14 @@ def _names_of_file(source: Source) -> Any:
     return lines
 
 
+def _word_note(texts: Sequence[Any]) -> str:
+    """Return a note about words for yes and no that may mean something else, such as t and y."""
+    words = dict.fromkeys(text.strip().lower() for text in texts if text is not None)
+    if not AMBIGUOUS.intersection(words):
+        return ""
+    return ", ".join(f"{printable(word)} is {'yes' if boolean_value(word) else 'no'}" for word in words)
+
+
 def _case_note(tags: Sequence[str]) -> str:
     """Return a note about tags that differ only in case."""
     alike: dict[str, list[str]] = {}
@@ -303,6 +312,9 @@ def _boolean_labels(
     found = {text: boolean_value(text) for text in dict.fromkeys(texts) if text is not None}
     odd = [text for text, truth in found.items() if truth is None]
     known = {truth for truth in found.values() if truth is not None}
+    # Two words for yes and none for no, such as t and y, are tags.
+    if len(known) == 1 and len({text.strip().lower() for text in found} & AMBIGUOUS) > 1:
+        return None
     if odd:
         n_odd = sum(found.get(text, True) is None for text in texts)
         if not known or (is_alone and (len(known) < 2 or n_odd > _MAX_INVALID * len(texts))):

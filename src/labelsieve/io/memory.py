@@ -56,6 +56,24 @@ def format_size(n_bytes: float) -> str:
     return f"{n_bytes:.2g} {units[0]}" if n_bytes < 99.5 else f"{n_bytes:.0f} {units[0]}"
 
 
+def start_blas() -> None:
+    """Let OpenBLAS allocate its buffers and start its threads, whatever the limit.
+
+    If it had to do so later and could not, it would end the process or wait for ever. A fork ends its threads.
+    """
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+    try:
+        for dtype in (np.float64, np.float32):
+            square = np.ones((256, 256), dtype)
+            square @ square
+            blas.get_blas_funcs("gemm", dtype=dtype)(1.0, square, square)
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
 @contextmanager
 def limited_memory(n_bytes: int | None) -> Iterator[None]:
     """Limit the memory that this process may allocate. More raises `MemoryError`. None sets no limit.
@@ -67,11 +85,7 @@ def limited_memory(n_bytes: int | None) -> Iterator[None]:
         return
     if resource is None:
         raise ValueError("memory cannot be limited on this system")
-    # OpenBLAS ends the process if it cannot allocate its buffers at the first product.
-    square = np.ones((256, 256))
-    for dtype in (np.float64, np.float32):
-        square.astype(dtype) @ square.astype(dtype)
-        blas.get_blas_funcs("gemm", dtype=dtype)(1.0, square, square)
+    start_blas()
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     allowed = n_bytes if hard == resource.RLIM_INFINITY else min(n_bytes, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (allowed, hard))

@@ -15,6 +15,8 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "<na>"
 #: Lower-case words for yes and no.
 TRUE = frozenset({"1", "1.0", "true", "yes", "t", "y"})
 FALSE = frozenset({"0", "0.0", "false", "no", "f", "n"})
+#: Words and marks for yes and no that are also common tags.
+AMBIGUOUS = frozenset("tfynx")
 _LABEL_MARKS = {
     "+1": True, "-1": False, "-1.0": False, "x": True, "✓": True, "✔": True, "✗": False, "✘": False,
 }  # fmt: skip
