@@ -24,7 +24,7 @@ from labelsieve._numerics.candidates import fill_unknown, is_binary
 from labelsieve._numerics.moments import correlated_groups
 from labelsieve._numerics.row_groups import RowOrders, check_groups, draw_folds
 from labelsieve._numerics.scaling import within_range
-from labelsieve._numerics.sparse import Matrix, as_rows, is_sparse
+from labelsieve._numerics.sparse import Matrix, as_rows, entries, is_sparse
 from labelsieve._numerics.standardized import StandardizedFeatures
 from labelsieve.methods._evidence.path import Criterion
 
@@ -44,6 +44,8 @@ STABLE = 0.6
 SUBSTITUTE = 0.9
 #: Substitutes are searched among this many of the most frequent features.
 _MOST_COMPARED = 5000
+#: With fewer candidates per row and label, the labels are multiplied as a sparse matrix.
+_RARE = 0.1
 #: Above this p-value, labels may be no better than permuted ones.
 SIGNIFICANT = 0.05
 
@@ -573,13 +575,25 @@ def permuted_products(
     """Yield products of features and labels with the rows of the labels in these orders.
 
     Orders are processed in batches, of shape (n_features, n_orders, n_labels), so that each batch reads the features
-    once.
+    once. Products of sparse features with rare labels are sparse.
     """
-    n_together = max(1, BUDGET // (max(features.X.shape) * max(1, Y.shape[1])))
+    n_samples, n_labels = Y.shape
+    rows, labels = Y.nonzero()
+    has_rare_labels = is_sparse(features.X) and len(rows) <= _RARE * n_samples * n_labels
+    use_sparse = is_sparse(Y) or has_rare_labels
+    values = entries(Y, rows, labels) if use_sparse else None
+    width = max(features.X.shape[1] * n_labels, len(rows)) if use_sparse else max(features.X.shape) * n_labels
+    n_together = max(1, BUDGET // max(1, width))
     waiting = iter(orders)
     while together := list(islice(waiting, n_together)):
-        if is_sparse(Y):
-            stacked = sp.hstack([Y[order] for order in together])
+        if use_sparse:
+            # Row i of the labels moves to the place of i in each order.
+            places_of = np.empty((len(together), n_samples), dtype=np.int32)
+            np.put_along_axis(places_of, np.stack(together), np.arange(n_samples, dtype=np.int32)[None], axis=1)
+            places = places_of[:, rows].ravel()
+            columns = np.concatenate([labels + number * n_labels for number in range(len(together))])
+            shape = (n_samples, len(together) * n_labels)
+            stacked = sp.csr_array((np.tile(values, len(together)), (places, columns)), shape=shape)
         else:
             stacked = Y[np.column_stack(together)].reshape(len(Y), -1)
         yield features.products(stacked).reshape(features.X.shape[1], len(together), Y.shape[1])
