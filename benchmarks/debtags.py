@@ -9,7 +9,7 @@ index already has count as right labels, which lowers every precision.
   other labels of the row. "row truth" assumes a right label in each row.
 - "ridge, 5 folds" is its regression with the same penalty, on the folds of cleanlab.
 - cleanlab scores probabilities of logistic regressions on TF-IDF of all words and pairs of words, out of five folds,
-  with the penalty of scikit-learn (C = 1) and a weaker one. "same features" are those of `read`: the 2000 most
+  with the penalty of scikit-learn (C = 1) and a weaker one. "same features" are those of `read`: the 1000 most
   frequent.
 
 Precision is the share of moved labels among the first 20 of a list, and among the first 5 % of it: as many as were

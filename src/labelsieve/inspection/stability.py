@@ -44,6 +44,8 @@ STABLE = 0.6
 SUBSTITUTE = 0.9
 #: Substitutes are searched among this many of the most frequent features.
 _MOST_COMPARED = 5000
+#: With fewer candidates per row and label, the labels are multiplied as a sparse matrix.
+_RARE = 0.1
 #: Above this p-value, labels may be no better than permuted ones.
 SIGNIFICANT = 0.05
 
@@ -573,9 +575,12 @@ def permuted_products(
     """Yield products of features and labels with the rows of the labels in these orders.
 
     Orders are processed in batches, of shape (n_features, n_orders, n_labels), so that each batch reads the features
-    once. Labels are only read in rows where a sparse feature is not 0, so that few rare features cost little.
+    once. Labels are only read in rows where a sparse feature is not 0, so that few rare features cost little. Products
+    of sparse features with rare labels are sparse.
     """
     X = features.X
+    if is_sparse(X) and not is_sparse(Y) and np.count_nonzero(Y) <= _RARE * Y.size:
+        Y = sp.csr_array(Y)
     used = np.arange(X.shape[0])
     if is_sparse(X):
         used = np.flatnonzero(np.diff(X.indptr))

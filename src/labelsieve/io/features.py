@@ -27,7 +27,7 @@ from labelsieve.io.errors import Fail
 from labelsieve.io.options import ReadOptions
 
 #: Maximum number of features per column. The most frequent categories, tags or words are kept.
-MAX_CATEGORIES, MAX_WORDS = 50, 2000
+MAX_CATEGORIES, MAX_WORDS = 50, 1000
 # Words of long texts are counted up to this length, and pairs of words unless there is more text than this.
 _MAX_TEXT_LENGTH, _MAX_PAIRED_LENGTH = 20_000, 20_000_000
 # Minimum number of missing values for an indicator feature.

@@ -116,7 +116,7 @@ def read(
     label_sep : str or None, default=None
         Separator between tags in a cell. None detects it.
     text : {"drop", "tfidf"} or None, default=None
-        Encoding of free text in tables: none, or one feature per frequent word and pair of words (at most 2000 per
+        Encoding of free text in tables: none, or one feature per frequent word and pair of words (at most 1000 per
         column). None means "tfidf".
     nominal : {"code", "onehot"} or None, default=None
         Encoding of categories: as codes (0, 1, 2, ... in the order of the ARFF header, or else alphabetical), or as one
