@@ -24,7 +24,10 @@ _FROM_ARROW = re.compile(r"(?:malloc|realloc) of size (\d+)")
 # The last small piece that does not fit says nothing about the whole.
 _WORTH_TELLING = 10**6
 # Compiled code reports a lack of memory in its own errors.
-_OTHER_WORDS = ("out of memory", "cannot allocate memory", "can't start new thread", "bad_alloc")
+_OTHER_WORDS = (
+    *("out of memory", "cannot allocate memory", "bad_alloc"),
+    *("can't start new thread", "failed to launch worker thread"),
+)
 
 
 def parse_size(text: str) -> int:
