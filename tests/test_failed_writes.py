@@ -5,7 +5,6 @@ import io
 import re
 import shutil
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
