@@ -86,7 +86,7 @@ JSON_LINES = b"""{"text": "red and blue", "vector": [1, 2, 3], "label": "yes"}
 """
 
 #: Formats whose parsers can end the process if a file is damaged. Here they are read in a process of their own.
-CRASHING = ("matlab 5", "parquet")
+CRASHING = ("matlab 5", "matlab 5 packed", "matlab 5 packed sparse", "matlab 4", "parquet")
 _SECONDS_PER_FILE = 60
 
 
