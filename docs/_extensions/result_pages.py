@@ -50,6 +50,7 @@ def _write_pages(app: Sphinx) -> None:
         "/project/benchmarks",
         "/project/measured",
         "/project/measured_large",
+        "/project/measured_promises",
         "```",
     ]
     write_page(

@@ -135,6 +135,8 @@ def _size(audit: Audit, ranking: Ranking) -> tuple[str, str]:
             f"{without:.2f} with none. {kept:,} {'is' if kept == 1 else 'are'} kept.",
         )
     gist = f"Keep all {n_columns:,}" if kept == n_columns else f"Keep {kept:,}"
+    if n_columns == 1:
+        gist = "Keep it"
     if ranking.is_size_given:
         gist = f"You asked for {kept:,}"
     compared = []

@@ -21,7 +21,7 @@ from labelsieve._numerics.sparse import Matrix, check_structure, entries, is_spa
 from labelsieve._text import html_table
 from labelsieve.io.description import DatasetDescription, describe
 from labelsieve.io.errors import DatasetError
-from labelsieve.io.spellings import plain_float
+from labelsieve.io.spellings import MISSING, plain_float
 from labelsieve.io.tags import clean_tags, object_tags, read_list, read_object
 
 # Control characters, lone surrogates and two noncharacters.
@@ -281,6 +281,8 @@ class Dataset:
         if found.block:
             return "vector"
         cell = self.frame.iloc[row, column]
+        if isinstance(cell, str) and cell.strip().lower() in MISSING:
+            return "missing"
         if found.role == "number":  # plain numbers are shortened, everything else is shown as written
             value = self.values[found.name].iat[row]
             if not isinstance(cell, str) or plain_float(cell) is not None or value != value:

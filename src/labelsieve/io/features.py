@@ -35,6 +35,8 @@ _MIN_MISSING = 5
 # Larger tables, and those with free text, are assembled as sparse matrices.
 _MAX_DENSE_CELLS = 2**25
 _MAX_SPARSE_DENSITY = 0.25
+# A mean of this many standard deviations is far from 0.
+_FAR = 100
 _DAY = 86_400
 
 
@@ -85,7 +87,7 @@ def encode(
         X: Any = np.hstack([dense(part.matrix) for _, part in found])
         varies = (X[:1] != X).any(axis=0)
     else:
-        X = sp.csc_array(sp.hstack([sp.csc_array(part.matrix) for _, part in found], format="csc"))
+        X = sp.csc_array(sp.hstack([sp.csc_array(_near_zero(part.matrix)) for _, part in found], format="csc"))
         varies = np.not_equal(*(dense(end(axis=0)).ravel() for end in (X.max, X.min)))
     kept = np.flatnonzero(varies | [part.is_kept for _, part, _ in owners])
     if not kept.size:
@@ -98,6 +100,14 @@ def encode(
     new = deduplicate_names([writable_name(name) for *_, name in owners], taken)
     nominal = tuple(name for name, (_, part, _) in zip(new, owners, strict=True) if part.is_nominal)
     return Features(X, new, np.array([position for position, *_ in owners], dtype=np.intp), nominal)
+
+
+def _near_zero(matrix: Any) -> Any:
+    """Shift numbers that hardly differ, such as points in time, to mean 0. Sparse features are not centred later."""
+    if is_sparse(matrix):
+        return matrix
+    mean, deviation = matrix.mean(axis=0), matrix.std(axis=0)
+    return matrix - np.where(np.abs(mean) > _FAR * deviation, mean, 0.0)
 
 
 def _encode_column(column: TypedColumn, name: str, options: ReadOptions, fail: Fail) -> Iterator[_Encoded]:
