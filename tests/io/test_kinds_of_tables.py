@@ -303,5 +303,5 @@ def test_repeated_rows_and_groups_are_joined():
     assert named(table)["name"].role == "id"
     assert read(frame, ignore="name").groups.tolist() == [0, 1, 1, 2, 0, 3]
     assert read(frame.drop(index=[1, 4]), ignore="name").groups is None
-    with pytest.raises(DatasetError, match="'nobody'"):
-        read(frame, group="nobody")
+    with pytest.raises(DatasetError, match="'purple'"):
+        read(frame, group="purple")
