@@ -116,7 +116,7 @@ def test_without_the_extra_one_line_says_how_to_install_it(table, capsys, monkey
     code, _, err = run(capsys, "review", str(table), "--labels", "tags")
     assert code == 1
     assert "-m pip install starlette uvicorn" in err
-    with pytest.raises(ImportError, match="labelsieve\\[review\\]"):
+    with pytest.raises(ImportError, match="pip install starlette"):
         labelsieve.review(table, "tags")
     assert command.EPILOG
 

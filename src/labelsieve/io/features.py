@@ -87,7 +87,9 @@ def encode(
         X: Any = np.hstack([dense(part.matrix) for _, part in found])
         varies = (X[:1] != X).any(axis=0)
     else:
-        X = sp.csc_array(sp.hstack([sp.csc_array(_near_zero(part.matrix)) for _, part in found], format="csc"))
+        X = sp.csc_array(
+            sp.hstack([sp.csc_array(_near_zero(part.matrix)) for _, part in found], format="csc")
+        )
         varies = np.not_equal(*(dense(end(axis=0)).ravel() for end in (X.max, X.min)))
     kept = np.flatnonzero(varies | [part.is_kept for _, part, _ in owners])
     if not kept.size:
