@@ -10,7 +10,11 @@ IN_PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # The tests start many processes. Without .pyc files each one would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test coverage test-oldest lint docs bench bench-full clean
+# Time and random seed of make fuzz.
+SECONDS ?= 60
+SEED ?= 0
+
+.PHONY: demo test fuzz coverage test-oldest lint docs bench bench-full clean
 
 # One environment for everything. It is rebuilt when pyproject.toml changes.
 $(VENV)/ready: pyproject.toml
@@ -25,6 +29,10 @@ demo: $(VENV)/ready
 
 test: $(VENV)/ready
 	$(ONE_THREAD) $(BIN)/python -m pytest -q $(IN_PARALLEL)
+
+# Read randomly damaged files of every format, for example with SECONDS=600 SEED=7.
+fuzz: $(VENV)/ready
+	$(ONE_THREAD) $(BIN)/python tests/fuzz_readers.py $(SECONDS) $(SEED)
 
 coverage: $(VENV)/ready
 	$(ONE_THREAD) $(BIN)/python -m pytest -q $(IN_PARALLEL) --cov=labelsieve --cov-branch --cov-report=term

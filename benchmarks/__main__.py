@@ -30,10 +30,12 @@ QUESTIONS = {
     "How good is a size chosen without true labels?": ("size",),
     "What do unknown labels cost?": ("unknown",),
     "What does an audit cost, including the page?": ("audit",),
+    "What does a review cost?": ("review",),
     "What does every method cost?": ("costs", "--datasets", *SMALLER),
 }
 LONG_QUESTIONS = {
     "How much does PML-FSMIR's choice depend on start and rows?": ("stability", "--starts"),
+    "How many verdicts find half of the wrong labels?": ("review", "--order"),
     "How well are right candidates separated from wrong ones?": ("label_noise",),
     "What does every method cost on the two largest datasets?": ("costs", "--datasets", *LARGER),
     "What do blocks of rows cost, and how much memory do they need?": ("blocks", "--memory"),

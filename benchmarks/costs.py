@@ -2,6 +2,7 @@
 
     python -m benchmarks.costs                                  all methods on the paper's eight datasets
     python -m benchmarks.costs --methods rfs --datasets yeast   some of them
+    python -m benchmarks.costs --methods evidence rivals        next to the selectors of other packages
 
 Datasets come from the folder in the environment variable LABELSIEVE_DATA, or are downloaded.
 """
@@ -27,14 +28,19 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.problems import DATASETS, noisy, with_seed
 from benchmarks.table import print_table
 from labelsieve.bench import cells
+from labelsieve.bench.rivals import RIVALS
 from labelsieve.methods import METHODS
+
+SELECTORS = {**METHODS, **RIVALS}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="SLUG")
+    parser.add_argument(
+        "--methods", nargs="+", choices=[*SELECTORS, "rivals"], default=list(METHODS), metavar="SLUG"
+    )
     parser.add_argument("--datasets", nargs="+", default=list(DATASETS), metavar="NAME")
     parser.add_argument("--time-limit", type=float, default=600, metavar="SECONDS", help="for one fit")
     parser.add_argument("--fit", nargs=2, metavar=("SLUG", "FOLDER"), help=argparse.SUPPRESS)
@@ -42,8 +48,9 @@ def main() -> None:
     if options.fit:
         print(json.dumps(fit_and_measure(options.fit[0], Path(options.fit[1]))))
         return
+    methods = [slug for given in options.methods for slug in (RIVALS if given == "rivals" else [given])]
     cells = {}
-    for slug, name, text in costs(options.methods, options.datasets, options.time_limit):
+    for slug, name, text in costs(methods, options.datasets, options.time_limit):
         cells[slug, name] = text
         print(f"{slug}, {name}: {text}", file=sys.stderr, flush=True)
     print(
@@ -52,7 +59,7 @@ def main() -> None:
     )
     print_table(
         ["method", *options.datasets],
-        ([slug, *(cells[slug, name] for name in options.datasets)] for slug in options.methods),
+        ([slug, *(cells[slug, name] for name in options.datasets)] for slug in methods),
     )
 
 
@@ -88,7 +95,7 @@ def run_fit(slug: str, folder: str, time_limit: float) -> str:
 def fit_and_measure(slug: str, folder: Path) -> dict[str, Any]:
     """Fit one method with its defaults. Memory is the peak above that of the loaded data."""
     X, Y = restore(folder / "X.npz"), restore(folder / "Y.npz")
-    selector = with_seed(METHODS[slug](), 0)
+    selector = with_seed(SELECTORS[slug](), 0)
     before = peak_mebibytes(reset=True)
     start = time.process_time()
     with warnings.catch_warnings(record=True) as caught:

@@ -68,8 +68,12 @@ def with_outputs(page: Path) -> str:
         return f"{block['head']}\n<!-- output -->\n```text\n{output}\n```\n"
 
     text = page.read_text(encoding="utf-8")
-    with page_folder(), patch.dict(sys.modules, {"page": module}):
-        return _BLOCK.sub(run, text)
+    sys.modules["page"] = module  # not with patch.dict, which would unload what the page imports
+    try:
+        with page_folder():
+            return _BLOCK.sub(run, text)
+    finally:
+        del sys.modules["page"]
 
 
 @contextmanager
@@ -103,7 +107,7 @@ def _run_command(words: list[str]) -> None:
         code = main(words)
     if code:
         raise RuntimeError(f"labelsieve {shlex.join(words)} failed: {notes.getvalue()}")
-    if "--draw" in words:
+    if "--draw" in words and "--format" not in words:
         _review(Path(words[words.index("-o") + 1]))
 
 

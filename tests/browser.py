@@ -84,6 +84,16 @@ class Tab:
         assert {url for url in self.requests if not url.startswith(("data:", "blob:"))} == {self.address}
         assert self.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
+    def assert_clean_server(self, *, fails=False):
+        """Check that the page of a local server raised no error, sent no other request and does not scroll sideways.
+
+        If `fails`, requests may fail, which the browser logs.
+        """
+        self.settle()
+        assert [error for error in self.errors if not (fails and "Failed to load" in error)] == []
+        assert {url for url in self.requests if not url.startswith(("data:", self.address))} == set()
+        assert self.run("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+
     def close(self):
         self.page.context.close()
 

@@ -1,7 +1,21 @@
-"""Damage files of every format at random and read them: only a Dataset or a DatasetError may come out."""
+"""Damage files of every format at random and read them: only a Dataset or a DatasetError may come out.
 
+``python tests/fuzz_readers.py 60`` damages files for 60 seconds, ``python tests/fuzz_readers.py 60 7`` with the random
+seed 7. Files that fail are kept in ``fuzz-failures``. Fix the reader and add the file to ``tests/data/corpus``.
+"""
+
+import gzip
 import io
+import os
+import random
+import signal
+import sys
 import tempfile
+import time
+import traceback
+import warnings
+import zipfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +71,25 @@ LIBSVM = b"1,3 1:0.5 4:1 7:-2e-3\n2 2:1\n 3:4 5:6\n1,2,3\n"
 EXTREME = b"4 8 5\n0,4 0:0.5 7:1\n2 1:1\n 3:4\n\n"
 
 
+TAGS_CSV = b"""name;price;when;tags\r
+"a;1";"1.234,50";01.02.2020;"red, blue"\r
+b;?;13.02.2020;red\r
+c;7;14.02.2020;\r
+d;8;15.02.2020;"blue, green"\r
+"""
+RECORDS = b"""[{"id": "a", "size": 1.5, "tags": ["x", "y"], "in": {"a": 1}},
+ {"id": "b", "size": null, "tags": [], "in": {"a": 2}}, {"id": "c", "size": 3, "tags": ["y"]}]
+"""
+JSON_LINES = b"""{"text": "red and blue", "vector": [1, 2, 3], "label": "yes"}
+{"text": "green", "vector": [4, 5, 6], "label": "no"}
+{"text": "\\u00e4", "vector": [7, 8, 9e3], "label": "yes"}
+"""
+
+#: Formats whose parsers can end the process if a file is damaged. Here they are read in a process of their own.
+CRASHING = ("matlab 5", "matlab 5 packed", "matlab 5 packed sparse", "matlab 4", "parquet")
+_SECONDS_PER_FILE = 60
+
+
 def _toy(sparse=False):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6, 4)) * (rng.random((6, 4)) < 0.6)
@@ -91,6 +124,35 @@ def _parquet():
     return stream.getvalue()
 
 
+def _workbook():
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in (
+        ["x", "day", "tags"],
+        [0.5, "2020-01-01", "a;b"],
+        [1.5, None, "b"],
+        ["=A1", "2020-01-03", ""],
+    ):
+        book.active.append(row)
+    stream = io.BytesIO()
+    book.save(stream)
+    return stream.getvalue()
+
+
+def _zipped():
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("toy.csv", TEXT_CSV)
+    return stream.getvalue()
+
+
+def _npy():
+    stream = io.BytesIO()
+    np.save(stream, np.hstack([_toy().X, _toy().Y]))
+    return stream.getvalue()
+
+
 def seeds():
     """Sound files by format: ending and content."""
     arff, xml = _written("arff", _toy()), b'<labels><label name="sky"/><label name="sea"/></labels>'
@@ -101,7 +163,7 @@ def seeds():
         "xml": ("xml", xml),
         "csv numeric": ("csv", _written("csv", _toy())),
         "csv text": ("csv", TEXT_CSV),
-        # Not packed, one wrong type code makes SciPy 1.17 end the process.
+        "matlab 5": ("mat", _matlab()),
         "matlab 5 packed": ("mat", _matlab(do_compression=True)),
         "matlab 5 packed sparse": ("mat", _matlab(sparse=True, do_compression=True)),
         "matlab 4": ("mat", _matlab(format="4")),
@@ -112,6 +174,14 @@ def seeds():
         "svmlight named": ("svm", _written("svm", truth)),
         "extreme": ("txt", EXTREME),
         "arff written": ("arff", arff),
+        "csv tags": ("csv", TAGS_CSV),
+        "tsv utf-16": ("tsv", TAGS_CSV.replace(b";", b"\t").decode().encode("utf-16")),
+        "json": ("json", RECORDS),
+        "json lines": ("jsonl", JSON_LINES),
+        "excel": ("xlsx", _workbook()),
+        "npy": ("npy", _npy()),
+        "gzip": ("csv.gz", gzip.compress(TEXT_CSV, mtime=0)),
+        "zip": ("zip", _zipped()),
     }
 
 
@@ -152,6 +222,11 @@ def read_damaged(folder, name, ending, content):
     """Read a damaged file the way its format is read; returns the kind of outcome."""
     options = {"missing": "mean"} | {
         "csv text": {"labels": "fly,swim", "ignore": "id"},
+        "gzip": {"labels": "fly,swim"},
+        "zip": {"labels": "fly,swim"},
+        "json lines": {"labels": "label"},
+        "tsv utf-16": {"labels": "tags", "unknown": "?"},
+        "npy": {"labels": 3},
         "arff written": {"labels": "label*", "candidates": "candidate:*"},
         "arff dense": {"missing": "zero", "nominal": "onehot"},
     }.get(name, {})
@@ -172,3 +247,72 @@ def read_damaged(folder, name, ending, content):
     assert np.isfinite(data.X.data if sp.issparse(data.X) else data.X).all()
     data.describe()
     return "Dataset"
+
+
+def read_in_child(folder, name, ending, numbers, seed, log):
+    """Read damaged files in a forked process until it ends, and write the outcome of each to `log`."""
+    child = os.fork()
+    if child:
+        return os.waitpid(child, 0)[1]
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)  # messages of parsers that end the process
+    warnings.simplefilter("ignore")
+    content = seeds()[name][1]
+    with open(log, "w") as lines:
+        for number in numbers:
+            print(number, end=" ", file=lines, flush=True)
+            signal.alarm(_SECONDS_PER_FILE)
+            try:
+                outcome = read_damaged(
+                    folder, name, ending, damage(content, random.Random(f"{seed} {name} {number}"))
+                )
+            except BaseException:
+                outcome = "failure: " + traceback.format_exc().strip().replace("\n", " | ")[-600:]
+            print(outcome, file=lines, flush=True)
+    os._exit(0)
+
+
+def fuzz(name, numbers, seed, kept):
+    """Read damaged files of one format; returns the outcomes and keeps the files that failed."""
+    ending, content = seeds()[name]
+    outcomes, numbers = Counter(), list(numbers)
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as log:
+        while numbers:
+            status = read_in_child(folder, name, ending, numbers, seed, log.name)
+            lines = Path(log.name).read_text().splitlines()
+            found = {int(number): outcome for number, _, outcome in (line.partition(" ") for line in lines)}
+            if os.WIFSIGNALED(status):
+                found[max(found)] = f"crash: {signal.Signals(os.WTERMSIG(status)).name}"
+            for number, outcome in found.items():
+                kind = outcome.partition(":")[0]
+                outcomes[kind] += 1
+                if kind in ("crash", "failure"):
+                    kept.mkdir(exist_ok=True)
+                    damaged = damage(content, random.Random(f"{seed} {name} {number}"))
+                    Path(kept, f"{name.replace(' ', '-')}-{seed}-{number}.{ending}").write_bytes(damaged)
+                    with open(kept / "outcomes.txt", "a") as file:
+                        print(name, seed, number, outcome, file=file)
+            numbers = numbers[len(found) :]
+    return outcomes
+
+
+def main(seconds, seed=0, batch=200):
+    """Fuzz all formats in turn until the time is over, then print a table of outcomes."""
+    end, total = time.monotonic() + seconds, {name: Counter() for name in seeds()}
+    first = 0
+    while time.monotonic() < end:
+        for name, outcomes in total.items():
+            outcomes.update(fuzz(name, range(first, first + batch), seed, Path("fuzz-failures")))
+        first += batch
+    kinds = ("Dataset", "DatasetError", "crash", "failure")
+    print(f"{'format':24}" + "".join(f"{kind:>14}" for kind in kinds))
+    for name, outcomes in total.items():
+        print(f"{name:24}" + "".join(f"{outcomes[kind]:14}" for kind in kinds))
+    every = sum(total.values(), Counter())
+    print(f"{'all ' + str(every.total()) + ' files':24}" + "".join(f"{every[kind]:14}" for kind in kinds))
+    crashed = {name for name, outcomes in total.items() if outcomes["crash"]}
+    return every["failure"] > 0 or not crashed <= set(CRASHING)
+
+
+if __name__ == "__main__":
+    sys.exit(main(float(sys.argv[1]), *map(int, sys.argv[2:])))

@@ -4,13 +4,25 @@ import re
 from functools import cache
 from pathlib import Path
 
+from labelsieve.report.leaderboard import Study, studies
 from labelsieve.report.page import Report, make_report
 from labelsieve.report.summary_file import ENDING, read_summary
 
 DOCS = Path(__file__).parents[1]
 _BENCHMARKS = DOCS.parent / "benchmarks"
 #: Order of the profiles. Others follow by name.
-_ORDER = ("paper", "paper-lite", "paper-weights", "field", "noise", "stability", "ablation", "sensitivity")
+_ORDER = (
+    "field",
+    "rivals",
+    "kinds-of-noise",
+    "noise",
+    "paper",
+    "paper-lite",
+    "paper-weights",
+    "stability",
+    "ablation",
+    "sensitivity",
+)
 
 
 @cache
@@ -19,6 +31,12 @@ def reports() -> dict[str, Report]:
     found = {path.name.removesuffix(ENDING): path for path in (DOCS / "results").glob(f"*{ENDING}")}
     names = [name for name in _ORDER if name in found] + sorted(set(found) - set(_ORDER))
     return {name: make_report(read_summary(found[name])) for name in names}
+
+
+@cache
+def leaderboard() -> list[Study]:
+    """Return the studies of all committed summaries that compare methods."""
+    return studies([(name, report.analysis.summary) for name, report in reports().items()])
 
 
 @cache

@@ -9,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from committed_results import measured_costs, reports
+from committed_results import leaderboard, measured_costs, reports
 from labelsieve.report.comparison import Comparison
+from labelsieve.report.leaderboard import Study
 from labelsieve.report.paper import agreement
 
 _NUMBERS = (
@@ -50,7 +51,26 @@ def facts() -> dict[str, Any]:
             "judged_by": {name: _ranks(other) for name, other in analysis.others.items()},
             "printed": {name: _agreement(cells) for name, cells in analysis.papers.items()},
         }
+    # Study, classifier -> ranks on the leaderboard. The study has the name of its first profile.
+    found["leaderboard"] = {
+        study.name.partition(" ")[0].replace("-", "_"): {
+            judge: _standing(study, judge) for judge in study.names["classifier"]
+        }
+        for study in leaderboard()
+    }
     return found
+
+
+def _standing(study: Study, classifier: str) -> dict[str, Any]:
+    standing = study.standing(classifier=classifier)
+    return {
+        "n_ranked": len(standing.ranks),
+        "n_datasets": _in_words(len(standing.datasets)),
+        "best": next(iter(standing.ranks), ""),
+        "rank": {name: f"{rank:.2f}" for name, rank in standing.ranks.items()},
+        "place": {name: place for place, name in enumerate(standing.ranks, 1)},
+        "critical_difference": _rounded(standing.cd),
+    }
 
 
 def _ranks(comparison: Comparison) -> dict[str, Any]:

@@ -23,6 +23,7 @@ PAGES = {
     "benchmarks/README.md": "project/benchmarks.md",
     "benchmarks/results.md": "project/measured.md",
     "benchmarks/results-full.md": "project/measured_large.md",
+    "benchmarks/guarantees.md": "project/measured_promises.md",
 }
 _TITLES = {"benchmarks/results-full.md": "Measured on large problems", "CHANGELOG.md": "Release notes"}
 

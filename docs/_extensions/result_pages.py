@@ -1,11 +1,12 @@
-"""Write a page for every committed experiment, with findings, ranks and tables."""
+"""Write a page for every committed experiment, with findings, ranks and tables, and the leaderboard of all."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from committed_results import reports
+from committed_results import leaderboard, reports
 from labelsieve.report.cd_diagram import draw_cd_diagram
+from labelsieve.report.leaderboard import MEASURED_OUTSIDE, find, render_leaderboard
 from labelsieve.report.page import Report, render_report
 from labelsieve.report.tables import as_markdown
 from written import write_page
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 #: Sections whose tables are shown. The page of `labelsieve report` has all.
 _SHOWN = ("ranks", "metrics", "references", "paper", "noise", "ablation", "sensitivity", "stability")
 _MOST_ROWS = 40
+_BOARD = "leaderboard_page.html"
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
@@ -32,6 +34,8 @@ def _write_pages(app: Sphinx) -> None:
         write_page(folder / f"{profile}.md", _page(profile, report, app))
         # Sphinx copies files from this folder to the site unchanged.
         write_page(app.srcdir / "_extra" / "results" / _report_name(profile), render_report(report))
+    write_page(folder / "leaderboard.md", _leaderboard())
+    write_page(app.srcdir / "_extra" / "results" / _BOARD, render_leaderboard(leaderboard()))
     rows = [
         f"| [{name}]({name}.md) | {_title(report)} | {_scope(report)} |" for name, report in reports().items()
     ]
@@ -41,10 +45,12 @@ def _write_pages(app: Sphinx) -> None:
         ":hidden:",
         "",
         "Summary of results <README>",
+        "leaderboard",
         *reports(),
         "/project/benchmarks",
         "/project/measured",
         "/project/measured_large",
+        "/project/measured_promises",
         "```",
     ]
     write_page(
@@ -54,7 +60,8 @@ def _write_pages(app: Sphinx) -> None:
                 "# Results",
                 "",
                 "Each page shows one committed experiment. The [summary](README.md) says what they show "
-                "and where they come from. [Benchmarks](../../benchmarks/README.md) measure time and memory.",
+                "and where they come from. The [leaderboard](leaderboard.md) ranks all methods. "
+                "[Benchmarks](../../benchmarks/README.md) measure time and memory.",
                 "",
                 *table,
                 "",
@@ -63,6 +70,30 @@ def _write_pages(app: Sphinx) -> None:
             ]
         ),
     )
+
+
+def _leaderboard() -> str:
+    """Write the findings and average ranks of all studies, and link the page with filters."""
+    lines = [
+        "# Leaderboard",
+        "",
+        f'<a href="{_BOARD}">Open the leaderboard with filters</a>: ranks by dataset, noise, classifier and metric, '
+        "wins and losses against any method, time and memory. It is one file that works offline. "
+        "[Add your method](../guide/your_own.md#join-the-comparison).",
+        "",
+    ]
+    for study in leaderboard():
+        lines += [f"## {study.name}", "", study.settings, ""]
+        lines += [f"- {text}" for texts in find(study) for text in texts]
+        standings = {judge: study.standing(classifier=judge).ranks for judge in study.names["classifier"]}
+        names = dict.fromkeys(name for ranks in standings.values() for name in ranks)
+        lines += ["", f"| average rank | {' | '.join(standings)} |", f"| --- |{' ---: |' * len(standings)}"]
+        for name in names:
+            ranks = (f"{by[name]:.2f}" if name in by else "" for by in standings.values())
+            lines.append(f"| {name} | {' | '.join(ranks)} |")
+        lines.append("")
+    lines += ["## Measured outside this repository", "", *(f"- {text}" for text in MEASURED_OUTSIDE), ""]
+    return "\n".join(lines)
 
 
 def _report_name(profile: str) -> str:

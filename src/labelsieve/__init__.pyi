@@ -56,6 +56,8 @@ from .methods.scmfs import SCMFS as SCMFS
 from .methods.sum_f import SumF as SumF
 from .methods.sum_mi import SumMI as SumMI
 from .metrics import METRICS as METRICS
+from .review_app.serve import RunningReview as RunningReview
+from .review_app.serve import review as review
 from .validation import pml_cross_validate as pml_cross_validate
 
 __version__: str

@@ -12,12 +12,19 @@ from typing import Any
 from labelsieve._text import printable
 
 
-def render(template: str, *, style: str, scripts: Sequence[str], data: Any, **values: Any) -> str:
+def render(
+    template: str,
+    *,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    data: Any,
+    policy: str | None = None,
+    **values: Any,
+) -> str:
     """Render a template with untrusted values.
 
-    The content security policy blocks all requests, scripts and style sheets except those of the page itself,
-    including style attributes. `style` is the file name of the style sheet. The files `scripts` become one
-    script, which reads `data` as JSON from the element ``data``.
+    `styles` and `scripts` are file names. The files become one style sheet and one script, which reads `data` as
+    JSON from the element ``data``. `policy` is the content security policy; the default is that of a file.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
@@ -32,18 +39,30 @@ def render(template: str, *, style: str, scripts: Sequence[str], data: Any, **va
     )
     environment.filters["lines"] = _keep_lines
     environment.filters["zip"] = zip
-    folder = files("labelsieve") / "templates"
-    css = (folder / style).read_text("utf-8")
-    code = "".join((folder / name).read_text("utf-8") for name in scripts)
-    policy = (
-        f"default-src 'none'; img-src data:; style-src {_digest(css)}; script-src {_digest(code)}; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    css, code = _contents(styles), _contents(scripts)
+    policy = policy or content_policy(styles, scripts)
     # These texts are trusted, and their quotation marks must not be escaped.
     trusted = {"policy": policy, "style": css, "script": code, "data": _json_for_html(data)}
     return environment.get_template(template).render(
         **{name: Markup(text) for name, text in trusted.items()}, **values
     )
+
+
+def content_policy(styles: Sequence[str], scripts: Sequence[str], own: str = "") -> str:
+    """Return a policy that blocks all requests, scripts and style sheets except those of the page itself.
+
+    This includes style attributes. `own` adds directives, e.g. for images of the page's server.
+    """
+    return (
+        f"default-src 'none'; {own or 'img-src data:'}; style-src {_digest(_contents(styles))}; "
+        f"script-src {_digest(_contents(scripts))}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _contents(names: Sequence[str]) -> str:
+    """Return the joined contents of files next to the templates."""
+    folder = files("labelsieve") / "templates"
+    return "".join((folder / name).read_text("utf-8") for name in names)
 
 
 def _json_for_html(data: Any) -> str:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import difflib
 import html
+import os
 import re
+import shlex
+import shutil
+import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -41,6 +47,24 @@ def _is_control(letter: str) -> bool:
     # The last two code points of a plane are not characters and are invalid in XML, including SVG.
     is_noncharacter = ord(letter) & 0xFFFE == 0xFFFE
     return is_noncharacter or (unicodedata.category(letter) in _CONTROLS and letter not in _HARMLESS)
+
+
+def install_command(*packages: str) -> str:
+    """Return the command that installs packages next to labelsieve: with pipx, uv or pip, and this Python.
+
+    The packages are named because the extras of labelsieve need the place that it was installed from.
+    """
+    names = " ".join(packages)
+    parts = Path(sys.prefix).parts
+    if "pipx" in parts and "venvs" in parts:
+        return f"pipx inject {parts[-1]} {names}"
+    found = shutil.which("python")
+    is_default = found is not None and os.path.realpath(found) == os.path.realpath(sys.executable)
+    is_default = is_default and os.path.dirname(found or "") == os.path.dirname(sys.executable)
+    python = "python" if is_default else shlex.quote(sys.executable)
+    if find_spec("pip") is None:
+        return f"uv pip install --python {python} {names}"
+    return f"{python} -m pip install {names}"
 
 
 def one_line(text: object) -> str:

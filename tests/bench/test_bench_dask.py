@@ -9,8 +9,12 @@ import pytest
 
 import bench_runs as bench
 from dask_cluster import running_scheduler
+from labelsieve.bench import RunError
+from labelsieve.bench.config import load_experiment
+from labelsieve.bench.runner import Observer, run
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
+dask_blocks = pytest.importorskip("labelsieve._blocks.cluster")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="finds processes in /proc"),
@@ -120,3 +124,33 @@ def test_a_cluster_without_workers_and_an_interrupt_give_one_error(cluster, tmp_
     n_finished = len(bench.finished(folder))
     command = f"labelsieve bench run small.toml --dask {cluster.address}"
     assert re.fullmatch(rf"error: .* {n_finished} of 72 .*{command}\n", bench.without_progress(err))
+
+
+@pytest.mark.slow(seconds=20)
+def test_cells_are_handed_out_gradually_and_a_lost_worker_is_reported(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(dask_blocks, "_PATIENCE_SECONDS", 3.0)
+    experiment = load_experiment(bench.make_project(tmp_path / "project"))
+    cluster.start_worker()
+    n_submitted = n_finished = most_waiting = 0
+    submit = distributed.Client.submit
+
+    def counting(client, *arguments, **options):
+        nonlocal n_submitted, most_waiting
+        n_submitted += 1
+        most_waiting = max(most_waiting, n_submitted - n_finished)
+        return submit(client, *arguments, **options)
+
+    class Killer(Observer):
+        def finished(self, cell, result):
+            nonlocal n_finished
+            n_finished += 1
+            if n_finished == 4:
+                cluster.workers[0].kill()
+
+    monkeypatch.setattr(distributed.Client, "submit", counting)
+    start = time.monotonic()
+    with pytest.raises(RunError, match="no running worker"):
+        run(experiment, tmp_path / "run", Killer(), dask=cluster.address)
+    assert time.monotonic() - start < 60
+    assert 4 <= n_finished == len(bench.finished(tmp_path / "run"))
+    assert most_waiting <= 2  # for the single thread of the worker

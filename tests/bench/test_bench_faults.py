@@ -4,12 +4,13 @@ import json
 import os
 import pty
 import re
+import resource
 import select
 import shutil
 import signal
 import sqlite3
 import time
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ import pytest
 import bench_runs as bench
 import damage_results
 import kill_runs
+import power_loss
 from labelsieve.bench import RunError
 from labelsieve.bench.results import read_results, read_status
+from labelsieve.bench.store import FILE_NAME, Store
 from labelsieve.cli import main
 
 pytestmark = [
@@ -121,6 +124,12 @@ def test_an_interrupt_shows_how_to_continue_and_leaves_no_process(undisturbed, p
     assert bench.stored(folder) == undisturbed[1]
 
 
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace records the writes")
+def test_a_power_loss_at_any_write_costs_no_stored_cell():
+    outcomes = power_loss.main(n_random=0)
+    assert outcomes["all acknowledged results, and no other"] > 500
+
+
 # Full, read-only, shared
 
 
@@ -135,6 +144,52 @@ def test_a_full_disk_stops_the_run_until_there_is_room(undisturbed, project, tmp
         bench.here(config, "--out", folder)
         assert bench.stored(folder) == undisturbed[1]
         assert known.items() <= bench.finished(folder).items()
+
+
+@contextmanager
+def file_size_limit(n_bytes):
+    """Let writes beyond a size of any file fail, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_is_full_at_any_size_costs_no_stored_row(undisturbed, tmp_path):
+    with Store(undisturbed[2] / FILE_NAME) as store:
+        contents = store.read()
+    kept = list(contents.rankings)[:3]
+    truth = {("rankings", key): contents.rankings[key] for key in kept}
+    truth |= {("judgements", key): row for key, row in contents.judgements.items() if row["ranking"] in kept}
+    path, n_failed = tmp_path / "copy" / FILE_NAME, 0
+
+    def copy_missing():
+        with Store(path, writer=True) as copy:
+            found = power_loss.rows(copy.read())
+            for place in (place for place in truth if place not in found):
+                copy.copy([(place[0], truth[place])], replace=False)
+                stored.add(place)
+        return found
+
+    for n_bytes in range(0, 2**20, 4096):
+        shutil.rmtree(path.parent, ignore_errors=True)
+        stored = set()
+        try:
+            with file_size_limit(n_bytes):
+                copy_missing()
+        except RunError as error:
+            n_failed += 1
+            message = str(error)
+        else:
+            break
+        assert str(path.parent) in message
+        stored, acknowledged = set(), stored
+        assert acknowledged <= copy_missing().keys()
+        with Store(path) as copy:
+            assert power_loss.rows(copy.read()) == {place: tuple(row) for place, row in truth.items()}
+    assert n_failed > 10
 
 
 def test_a_read_only_folder_can_be_read(undisturbed, project, tmp_path):

@@ -41,7 +41,7 @@ def test_help_fits_a_screen_and_has_an_example(capsys, command):
     code, out, err = run(capsys, *command.split(), "--help")
     assert (code, err) == (0, "")
     assert "Example" in out
-    assert len(out.splitlines()) <= 60
+    assert len(out.splitlines()) <= 68
     assert max(map(len, out.splitlines())) <= 90
     if command in ("select", "audit", "issues", "apply-review", "datasets info"):
         for option in DATA_OPTIONS:
@@ -141,8 +141,17 @@ def test_a_closed_pipe_is_quiet(table):
     reading, writing = os.pipe()
     os.close(reading)
     with os.fdopen(writing, "w") as stdout:
-        done = run_alone(RUN, "select", table, "--labels", "2", "-q", stdout=stdout)
+        done = run_alone(RUN, "select", table, "--labels", "2", "-q", "--json", stdout=stdout)
     assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize("command", ["audit", "select", "issues"])
+def test_quiet_prints_errors_only(table, command, capsys):
+    assert run(capsys, command, table, "--labels", "2", "-q") == (0, "", "")
+    code, out, err = run(capsys, command, table, "--labels", "2", "-q", "--json")
+    assert (code, json.loads(out)["data"], err) == (0, "data", "")
+    code, out, err = run(capsys, command, table, "--labels", "nothing", "-q")
+    assert (code, out, err.count("\n"), err[:6]) == (1, "", 1, "error:")
 
 
 def test_a_command_runs_without_standard_output(table):

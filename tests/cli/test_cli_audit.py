@@ -104,5 +104,5 @@ def test_errors_are_one_line(capsys, table, arguments, code, named):
 
 
 def test_catalogue_datasets_can_be_audited(capsys):
-    assert main(["audit", "digits", "--fast", "--quiet", "-k", "5"]) == 0
+    assert main(["audit", "digits", "--fast", "-k", "5"]) == 0
     assert "You asked for 5" in capsys.readouterr().out

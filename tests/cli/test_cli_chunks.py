@@ -36,7 +36,7 @@ def test_blocks_and_the_whole_file_have_the_same_ranking(capsys, table, method, 
 
 
 def test_table_and_file_contain_only_the_ranking(capsys, table):
-    code, out, _ = run(capsys, "select", table, *SUM_F, "--chunk-rows", "7", "-q")
+    code, out, _ = run(capsys, "select", table, *SUM_F, "--chunk-rows", "7")
     assert code == 0
     assert sorted(re.findall(r"^ +\d +(\S+) ", out, re.MULTILINE)) == ["[red]width", "length"]
     assert run(capsys, "select", table, *SUM_F, "--chunk-rows", "7", "-o", "out.csv")[0] == 0

@@ -245,12 +245,14 @@ def test_the_error_of_a_method_names_the_file(capsys, table):
         (("./data.csv",), "FILE"),
         (("--missing", "median"), "'median'"),
         (("--role", "x=colour"), "category"),
-        (("--label-sep", " "), "--label-sep"),
+        (("--label-sep", ""), "--label-sep"),
         (("--output", "no/such/folder.csv"), "'no/such/folder.csv'"),
         (("--write-data", "small.parquet"), "'small.parquet'"),
         (("--write-data", "data.csv"), "'data.csv'"),
         (("--output", "a.csv", "--write-data", "a.csv"), "'a.csv'"),
         (("--stability", "1"), "--stability"),
+        (("--keep", "legs", *PML_FSMIR), "--keep"),
+        (("-p", "keep=legs"), "--keep"),
     ],
 )
 def test_usage_errors_are_one_helpful_line(capsys, table, arguments, named):
@@ -301,6 +303,26 @@ def test_the_default_number_is_cross_validated(table, capsys):
     ]
     half = json.loads(run(capsys, "select", table, "--labels", "2", "--json", "-m", "sum-f")[1])
     assert half["n_kept"] == half["n_columns"] // 2
+
+
+def test_kept_columns_come_first_whatever_they_hold(capsys):
+    lines = ["age,city,joined,x,label_0,label_1"]
+    lines += [
+        f"{i % 7},{('Rome', 'Oslo', 'Bern')[i % 3]},20{10 + i % 9}-0{1 + i % 4}-11,{i % 5},{i % 2},{i % 7 > 3}"
+        for i in range(60)
+    ]
+    with open("mixed.csv", "w") as stream:
+        stream.write("\n".join(lines).replace("True", "1").replace("False", "0"))
+    options = ("mixed.csv", "--labels", "label_*")
+    for keep, size in ((["city"], "1"), (["city", "joined"], "3"), (["city,j*"], "auto"), (["city"], "4")):
+        words = [word for name in keep for word in ("--keep", name)]
+        found = found_in(capsys, *options, *words, "-k", size)
+        names = [column["column"] for column in found["columns"]]
+        wanted = {"city", "joined"} if len(words) > 2 or "," in keep[0] else {"city"}
+        assert set(names[: len(wanted)]) == wanted
+        assert size == "auto" or len(names) == int(size)
+    assert "'city'" in fails(capsys, 1, "select", *options, "--keep", "cty", "-q")
+    assert "2" in fails(capsys, 1, "select", *options, "--keep", "city,joined", "-k", "1", "-q")
 
 
 def test_columns_by_label(table, capsys):

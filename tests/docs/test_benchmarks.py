@@ -25,7 +25,12 @@ import pytest
             ("read CSV", "read sparse ARFF", "select", "audit", "report", "sum-f, planted"),
         ),
         ("solvers", ("--datasets", "planted"), ("planted",)),
-        ("costs", ("--datasets", "planted", "--methods", "sum-f"), ("sum-f",)),
+        ("review", ("--order", "--datasets", "planted", "--seeds", "1"), ("planted",)),
+        (
+            "costs",
+            ("--datasets", "planted", "--methods", "sum-f", "rivals"),
+            ("sum-f", "extra-trees", "sklearn-chi2", "fastcan"),
+        ),
         ("blocks", ("--memory", "--rows", "2000", "--features", "40"), ()),
         ("startup", ("--repeats", "1"), ("labelsieve --version", "labelsieve --help")),
     ],

@@ -91,6 +91,7 @@ def test_answers_for_newcomers_are_one_click_from_the_first_page(question):
         "guide/validation",
         "methods/index",
         "results/index",
+        "results/leaderboard",
         "gallery/digits",
         "notebooks/tour",
         "api/labelsieve.BaseSelector",

@@ -14,7 +14,7 @@ from labelsieve._numerics.candidate_precision import average_precision_rows, rid
 from labelsieve.datasets import make_pml
 from labelsieve.inspection._leave_one_out import LeaveOneOut, linear_directions
 from labelsieve.inspection.audit import inspect_dataset
-from labelsieve.inspection.explanations import _ExplainedSupport
+from labelsieve.inspection.explanations import ExplainedSupport
 from labelsieve.inspection.page import page_data
 from labelsieve.inspection.stability import subsamples
 from labelsieve.io import Dataset
@@ -353,7 +353,7 @@ def test_reasons_name_the_other_label_of_the_row():
 
 def test_effects_of_other_labels_are_those_of_ridge_regressions(problem):
     X, Y = problem
-    model = _ExplainedSupport(kernel="linear", each_row_has_truth=False).fit(X, Y)
+    model = ExplainedSupport(kernel="linear", each_row_has_truth=False).fit(X, Y)
     assert model.label_penalty_ is not None
     R = model.chosen_.residuals()
     Z = (R - R.mean(axis=0)) / R.std(axis=0)

@@ -12,8 +12,8 @@ import labelsieve as ls
 from labelsieve._candidates import split_unknown
 from labelsieve.inspection._leave_one_out import explain_by_other_labels
 from labelsieve.inspection._reviews import RIGHT, WRONG, Review
+from labelsieve.inspection.cleaning import corrected
 from labelsieve.inspection.label_support import candidate_indices, varying_labels
-from labelsieve.inspection.review import corrected
 from labelsieve.io import Dataset
 
 

@@ -126,7 +126,7 @@ def test_frames_with_columns_of_every_type_are_read():
     assert data.nominal == ("colour", "size")
     assert data.Y.tolist() == [[1, 0], [0, 1], [1, 0]]
     hot = read(frame, labels=2, ignore=["id"], missing="zero")
-    assert hot.feature_names[:5] == ("length", "colour=red", "size=(missing)", "size=L", "size=S")
+    assert hot.feature_names[:5] == ("length", "colour=red", "size is missing", "size=L", "size=S")
 
 
 @pytest.mark.parametrize(

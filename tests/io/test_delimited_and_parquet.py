@@ -76,7 +76,7 @@ def test_fields_may_be_long(csv_file):
         ("code", ("colour", "n"), [[1, 5], [0, 6], [0, 7]]),
         (
             "onehot",
-            ("colour=(missing)", "colour=blue", "colour=red", "n"),
+            ("colour is missing", "colour=blue", "colour=red", "n"),
             [[0, 0, 1, 5], [0, 1, 0, 6], [1, 0, 0, 7]],
         ),
     ],

@@ -121,7 +121,7 @@ COLUMNS = {
         lambda k: "2020-02-31" if k == 5 else f"2020-03-{k % 28 + 1:02d}", "date", "2020-02-31"
     ),
     "dates with time zones": (lambda k: f"2020-01-{k % 28 + 1:02d}T12:00:00+05:30", "date", ""),
-    "times without dates": (lambda k: f"{k % 24:02d}:{k:02d}", "id", ""),
+    "times without dates": (lambda k: f"{k % 24:02d}:{k:02d}", "number", "min"),
     "yes and no": (cycle("Yes", "no", "NO"), "boolean", ""),
     "a feature equal to a label": (lambda k: rows()[k][2], "boolean", "'y'"),
     "a category equal to a label": (lambda k: "hi" if rows()[k][2] == "1" else "lo", "category", "'y'"),
@@ -200,7 +200,6 @@ REJECTED = {
     "labels misspelt": (PLAIN, "'yy'.*'y'", ("--labels", "yy")),
     "an impossible role": (PLAIN, "'colour'.*--role", ("--labels", "y", "--role", "colour=number")),
     "a role of an unknown column": (PLAIN, "'z'", ("--labels", "y", "--role", "z=number")),
-    "an id twice": (PLAIN, "'colour'", ("--labels", "y", "--id", "colour")),
     "an unknown ignored column": (PLAIN, "'z'", ("--labels", "y", "--ignore", "z")),
 }
 

@@ -104,7 +104,7 @@ def test_missing_numbers_become_the_median_with_an_indicator(frame):
     value, missing = (table.X[:, feature] for feature in column.features)
     np.testing.assert_array_equal(value, np.where(np.isnan(given), np.nanmedian(given), given))
     np.testing.assert_array_equal(missing, np.isnan(given))
-    assert table.feature_names[column.features[1]] == "temperature: missing"
+    assert table.feature_names[column.features[1]] == "temperature is missing"
 
 
 def test_categories_become_one_feature_each_and_two_of_them_one(frame):
@@ -141,16 +141,19 @@ def test_dates_are_split_into_calendar_features():
     np.testing.assert_allclose(parts["d: month, cosine"], np.cos(2 * np.pi * np.array([6, 1, 2]) / 12))
 
 
-def test_words_of_free_text_become_features_on_request(frame):
+def test_words_and_pairs_of_words_become_features(frame):
     rng = np.random.default_rng(1)
     words = np.array(["sun", "rain", "wind", "snow", "fog", "hail", "frost", "storm"])
     texts = [" ".join(rng.permutation(words)[:5]) for _ in range(60)]
     table = read(frame.assign(report=texts))
-    assert named(table)["report"].role == "text"
-    assert not named(table)["report"].features
-    assert "tfidf" in named(table)["report"].note
-    column = named(read(frame.assign(report=texts), text="tfidf"))["report"]
-    assert len(column.features) == len(words)
+    column = named(table)["report"]
+    assert column.role == "text"
+    names = [table.feature_names[feature] for feature in column.features]
+    assert {f"report contains {word}" for word in words} < set(names)
+    pair = next(name for name in names if name.count(" ") == 3).removeprefix("report contains ")
+    weights = table.X[:, [names.index(f"report contains {pair}") + column.features[0]]].toarray().ravel()
+    np.testing.assert_array_equal(weights > 0, [pair in text for text in texts])
+    assert not named(read(frame.assign(report=texts), text="drop"))["report"].features
 
 
 def test_many_sparse_features_stay_sparse_and_are_the_same(monkeypatch):
@@ -164,10 +167,10 @@ def test_many_sparse_features_stay_sparse_and_are_the_same(monkeypatch):
         1: TypedColumn("category", kinds),
         2: TypedColumn("number", np.where(np.arange(50) < 40, 0.0, 1.5)),
     }
-    dense = encoded(columns, ["t", "c", "n"], "tfidf")
-    monkeypatch.setattr("labelsieve.io.features._MAX_DENSE_CELLS", 10)
     sparse = encoded(columns, ["t", "c", "n"], "tfidf")
     assert issparse(sparse.X)
+    monkeypatch.setattr("labelsieve.io.features._MAX_SPARSE_DENSITY", 0)
+    dense = encoded(columns, ["t", "c", "n"], "tfidf")
     assert sparse.names == dense.names
     np.testing.assert_array_equal(sparse.X.toarray(), dense.X)
 
@@ -240,6 +243,31 @@ def test_a_polars_frame_is_a_table(frame):
     polars = pytest.importorskip("polars")
     found = read(polars.from_pandas(frame))
     np.testing.assert_array_equal(found.X, read(frame).X)
+
+
+@pytest.mark.parametrize("cells", ["tyty", "xyty", "fnnf", "tyzt", "xy_t"])
+def test_letters_that_all_mean_yes_or_all_no_are_tags(cells):
+    letters = [None if cell == "_" else cell for cell in cells]
+    found = read(pd.DataFrame({"size": [1.0, 2, 4, 3], "a": letters, "b": [1, 0, 0, 1]}), labels=["a", "b"])
+    expected = sorted({letter for letter in letters if letter})
+    assert found.label_names == (*(f"a={letter}" for letter in expected), "b")
+    assert found.candidates[:, :-1].tolist() == [[cell == letter for letter in expected] for cell in letters]
+
+
+@pytest.mark.parametrize(
+    ("cells", "note"),
+    [
+        (["t", "F", "f", "T"], "t is yes, f is no"),
+        (["y", "n", "y", "y"], "y is yes, n is no"),
+        (["x", None, None, "X"], "x is yes; 2 empty cells treated as no"),
+        (["yes", "No", "no", "yes"], ""),
+        (["1", "1.0", "1", "1"], ""),
+    ],
+)
+def test_a_note_names_the_letters_that_mean_yes_and_no(cells, note):
+    found = read(pd.DataFrame({"size": [1.0, 2, 4, 3], "a": cells, "b": [1, 0, 0, 1]}), labels=["a", "b"])
+    assert found.label_names == ("a", "b")
+    assert {column.name: column.note for column in found.columns}["a"] == note
 
 
 def test_labels_in_scientific_notation_are_zero_and_one(tmp_path):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from labelsieve import EvidenceSelector
+from labelsieve import ColumnSelector, EvidenceSelector, choose_size
 from labelsieve._blocks.blocks import MemoryBlocks
 from labelsieve._numerics.candidate_precision import ridge_precision
 from labelsieve._row_problem import check_rows, in_memory
@@ -585,6 +585,47 @@ def test_more_features_than_selected_cannot_be_kept():
     X, Y = make_pml(n_samples=40, n_features=12, random_state=0)
     with pytest.raises(ValueError, match="at least the number of features in keep"):
         EvidenceSelector(2, keep=[0, 1, 2]).fit(X, Y)
+
+
+@pytest.mark.parametrize("keep", [["f4", "f5"], [4, 5]])
+def test_features_are_kept_when_numbers_of_features_are_compared(keep):
+    X, Y = make_pml(n_samples=80, n_features=8, random_state=0)
+    frame = pd.DataFrame(X).add_prefix("f")
+    curve = choose_size(EvidenceSelector(keep=keep), frame, Y, sizes=[1, 3, 8])
+    np.testing.assert_array_equal(curve.sizes, [2, 3, 8])
+    expected = choose_size(EvidenceSelector(keep=[4, 5]), X, Y, sizes=[2, 3, 8])
+    np.testing.assert_array_equal(curve.mean, expected.mean)
+
+
+@pytest.mark.parametrize("n_columns", [2, 3, "auto"])
+@pytest.mark.parametrize("keep", [["a", "b", "c"], [0, 1, 2], ["b"]])
+def test_columns_with_kept_features_are_selected(keep, n_columns):
+    X, Y = make_pml(n_samples=80, n_features=8, random_state=0)
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    column_of = [0, 0, 0, 3, 4, 5, 5, 7]
+    found = ColumnSelector(EvidenceSelector(keep=keep), column_of, n_columns).fit(frame, Y)
+    assert found.ranking_[0] == 1
+    assert found.get_support()[0]
+    if n_columns != "auto":
+        assert found.get_support().sum() == n_columns
+
+
+def test_columns_are_chosen_given_all_features_of_the_kept_columns():
+    X, Y = make_pml(n_samples=80, n_features=8, random_state=0)
+    column_of = np.array([0, 0, 0, 1, 2, 3, 4, 5])
+    options = {"keep": [0, 1, 2], "redundancy": 0.0}
+    found = ColumnSelector(EvidenceSelector(**options), column_of, 4).fit(X, Y)
+    features = EvidenceSelector(6, **options).fit(X, Y)
+    # Three features of the first column, and three other columns with one feature each.
+    np.testing.assert_array_equal(
+        np.sort(found.get_support(indices=True)), np.unique(column_of[features.get_support()])
+    )
+
+
+def test_more_columns_than_selected_cannot_be_kept():
+    X, Y = make_pml(n_samples=40, n_features=4, n_informative=2, random_state=0)
+    with pytest.raises(ValueError, match="number of columns in keep"):
+        ColumnSelector(EvidenceSelector(keep=[0, 3]), [0, 0, 1, 2], 1).fit(X, Y)
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_array])

@@ -117,7 +117,9 @@ def test_a_metric_changes_ranks_and_means(tab, found):
     choose(tab, "metric", "Ranking loss ↓")
     assert "anking loss" in tab.text("#mean-head")
     assert_shows(tab, study, "evidence", metric="ranking_loss")
-    values = study.values.xs("ranking_loss", level="metric")[~study.rare.xs("ranking_loss", level="metric")]
+    values = study.values.xs("ranking_loss", level="metric")[
+        study.is_common.xs("ranking_loss", level="metric")
+    ]
     for row in tab.run(ROWS):
         assert row[2] == f"{values[row[0]].mean():.3f}"
 
@@ -162,7 +164,7 @@ def test_bars_join_methods_that_do_not_differ(tab, found):
 
 
 def test_a_dataset_of_few_methods_is_named(tab):
-    assert "fewer than half of the methods have results: new" in tab.text("#left-out")
+    assert "no results there: new" in tab.text("#left-out")
 
 
 def test_another_study_has_its_own_findings_and_filters(tab, found):

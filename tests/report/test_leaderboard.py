@@ -73,6 +73,8 @@ def test_results_of_another_run_fill_gaps(order):
     found = merge_summaries([parts[place] for place in order])
     coverage = found.facts.coverage
     assert coverage.complete
+    assert "Incomplete" in studies(parts[:1])[0].settings
+    assert "Incomplete" not in studies(parts)[0].settings
     assert (coverage.n_failed, coverage.gaps, found.facts.failures) == (0, (), ())
     # Two noises, folds and classifiers are counted once.
     assert coverage.n_planned == broken.facts.coverage.n_planned - 8 + parts[1][1].facts.coverage.n_planned
@@ -206,6 +208,19 @@ def test_a_dataset_of_few_methods_counts_only_if_chosen():
     assert study.standing().datasets == ("one", "two", "ten")
     assert set(study.standing().ranks) == {"a", "b", "c"}
     assert set(study.standing(dataset="new").ranks) == {"a", "mine"}
+
+
+def test_a_dataset_that_many_methods_lack_counts_only_if_chosen():
+    parts = [
+        ("x", part(methods=("a", "b", "c"))),
+        ("y", part(methods=("d", "e"), datasets=("one", "two"))),
+    ]
+    (study,) = studies(parts)  # 2 datasets with 5 methods are more than 3 with 3
+    assert study.standing().datasets == ("one", "two")
+    assert set(study.standing().ranks) == {"a", "b", "c", "d", "e"}
+    assert set(study.standing(dataset="ten").ranks) == {"a", "b", "c"}
+    assert study.standing(dataset="ten").left_out == ("d", "e")
+    assert find(study)[0][-1].endswith("no results there: ten.")
 
 
 def test_duels_count_small_differences_as_ties():

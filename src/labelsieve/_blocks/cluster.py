@@ -11,7 +11,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from itertools import count
 from operator import itemgetter
@@ -29,6 +29,8 @@ from labelsieve._blocks.streamed import LazyBlocks
 _FAN_IN = 8
 #: Seconds between two checks for workers, and seconds that a fit waits for a worker.
 _CHECK_SECONDS, _PATIENCE_SECONDS = 2.0, 40.0
+#: Seconds that the transfer of a result may take before its task counts as unfinished again.
+_TRANSFER_SECONDS = 15.0
 
 
 class LostClusterError(RuntimeError):
@@ -51,6 +53,44 @@ def connect(address: str) -> Iterator[Client]:
         raise LostClusterError(f"{address!r} is not the address of a dask scheduler.") from None
     with client, client.as_current():
         yield client
+
+
+def wait_for_any(client: Client, futures: Sequence[Future[Any]]) -> set[Future[Any]]:
+    """Wait until a task ends and return all that ended, or raise if there has been no worker for too long."""
+    last_seen = time.monotonic()
+    while True:
+        try:
+            done: set[Future[Any]] = wait(futures, _CHECK_SECONDS, "FIRST_COMPLETED").done
+            return done
+        except TimeoutError:
+            if _has_able_worker(client):
+                last_seen = time.monotonic()
+            elif time.monotonic() - last_seen > _PATIENCE_SECONDS:
+                raise LostClusterError(
+                    f"The cluster had no running worker for {_PATIENCE_SECONDS:.0f} seconds. All workers were lost, "
+                    "or paused because they ran out of memory. Start workers and try again."
+                ) from None
+
+
+def result_of(client: Client, future: Future[Any]) -> Any:
+    """Return the result of a task, or raise if there has been no worker for too long."""
+    while True:
+        wait_for_any(client, [future])
+        # A finished task runs again if its worker is lost before its result arrives.
+        with suppress(TimeoutError):
+            return future.result(_TRANSFER_SECONDS)
+
+
+def _has_able_worker(client: Client) -> bool:
+    """Return True if a worker accepts tasks or is executing one."""
+    info = client.scheduler_info(n_workers=-1) if client.status == "running" else {}
+    if "workers" not in info:
+        raise CommClosedError
+    # A worker that is paused for lack of memory finishes its tasks but accepts no new ones.
+    return any(
+        worker["status"] == "running" or worker["metrics"].get("task_counts", {}).get("executing")
+        for worker in info["workers"].values()
+    )
 
 
 class ClusterBlocks(LazyBlocks):
@@ -92,7 +132,7 @@ class ClusterBlocks(LazyBlocks):
                 groups = [level[start : start + _FAN_IN] for start in range(0, len(level), _FAN_IN)]
                 level = self._map(f"sum_{function.__name__}", _combine, groups, combine=combine)
             try:
-                total = self._wait_for(level[0])
+                total = result_of(self.client, level[0])
             except Exception as error:
                 failed = [index for index, result in enumerate(results) if result.status == "error"]
                 if failed and not isinstance(error, KilledWorker):
@@ -128,33 +168,6 @@ class ClusterBlocks(LazyBlocks):
     def _keep(self, name: str, futures: Sequence[Future[Any]]) -> None:
         for block, future in zip(self.blocks, futures, strict=True):
             block[name] = future
-
-    def _wait_for(self, future: Future[Any]) -> Any:
-        """Return the result of a task, or raise if there has been no worker for too long."""
-        last_seen = time.monotonic()
-        while not future.done():
-            try:
-                wait([future], timeout=_CHECK_SECONDS)
-            except TimeoutError:
-                if self._has_able_worker():
-                    last_seen = time.monotonic()
-                elif time.monotonic() - last_seen > _PATIENCE_SECONDS:
-                    raise LostClusterError(
-                        f"The cluster had no running worker for {_PATIENCE_SECONDS:.0f} seconds. All workers were "
-                        f"lost, or paused because they ran out of memory. Start workers, then fit again."
-                    ) from None
-        return future.result()
-
-    def _has_able_worker(self) -> bool:
-        """Return whether a worker accepts tasks or is executing one."""
-        info = self.client.scheduler_info(n_workers=-1) if self.client.status == "running" else {}
-        if "workers" not in info:
-            raise CommClosedError
-        # A worker that is paused for lack of memory finishes its tasks but accepts no new ones.
-        return any(
-            worker["status"] == "running" or worker["metrics"].get("task_counts", {}).get("executing")
-            for worker in info["workers"].values()
-        )
 
     @contextmanager
     def _reporting_losses(self) -> Iterator[None]:

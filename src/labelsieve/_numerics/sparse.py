@@ -147,7 +147,7 @@ def check_structure(M: Any, name: str) -> None:
     """
     if np.ma.is_masked(M):
         raise ValueError(
-            f"{name} must not have masked values, got {np.ma.count_masked(M)}. Fill them in with {name}.filled(value)."
+            f"{name} must not have masked values, got {int(M.mask.sum())}. Fill them in with {name}.filled(value)."
         )
     if not sp.issparse(M):
         return

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from labelsieve._text import install_command
+
 __all__ = ["RunError", "RunInterrupted", "require_packages"]
 
 
@@ -24,4 +26,5 @@ class RunInterrupted(Exception):
 def require_packages() -> None:
     """Raise if the ``bench`` extra is not installed."""
     if find_spec("pydantic") is None:
-        raise RunError("experiments need pydantic. Install it: pip install 'labelsieve[bench]'")
+        packages = install_command("pydantic", "threadpoolctl", "iterative-stratification")
+        raise RunError(f"experiments need pydantic. Install it: {packages}")

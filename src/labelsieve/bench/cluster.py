@@ -10,12 +10,14 @@ import asyncio
 import concurrent.futures
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
-from distributed import Future, KilledWorker, as_completed
+from distributed import Client, Future, KilledWorker
+from distributed.comm.core import CommClosedError
 
-from labelsieve._blocks.cluster import LostClusterError, connect
+from labelsieve._blocks.cluster import LostClusterError, connect, result_of, wait_for_any
 from labelsieve._text import count
 from labelsieve.bench import RunError
 from labelsieve.bench.cells import CellResult
@@ -44,29 +46,46 @@ def run_on_dask(
         with connect(address) as client:
             client.wait_for_workers(1, timeout=_SECONDS_TO_WAIT)
 
-            def submit(cell: Cell) -> Future[Any]:
-                return client.submit(_run_on_worker, experiment, cell, pure=False)
+            def run(cells: Iterable[Cell]) -> Iterator[tuple[Cell, CellResult | Death]]:
+                return _run_in_turn(client, experiment, cells)
 
-            cell_of = {submit(cell): cell for cell in cells}
-            finished = ((cell_of.pop(future), _outcome(future)) for future in as_completed(list(cell_of)))
             # dask blames every cell of a dead worker, so these cells run again, one at a time.
-            yield from retry_dead_cells(finished, lambda cell: _outcome(submit(cell)), remark)
+            yield from retry_dead_cells(run(cells), lambda cell: next(run([cell]))[1], remark)
     except LostClusterError as error:
         raise RunError(f"--dask: {error}") from None
     except TimeoutError:
         raise RunError(f"--dask: the scheduler at {address!r} has no workers. Start at least one.") from None
-    except (asyncio.CancelledError, concurrent.futures.CancelledError):
+    except (asyncio.CancelledError, concurrent.futures.CancelledError, CommClosedError):
         raise RunError(
             f"--dask: lost the scheduler at {address!r}. Finished cells are stored. Restart it and repeat the command."
         ) from None
 
 
-def _outcome(future: Future[Any]) -> CellResult | Death:
+def _run_in_turn(
+    client: Client, experiment: Experiment, cells: Iterable[Cell]
+) -> Iterator[tuple[Cell, CellResult | Death]]:
+    """Hand out cells as threads of the cluster become free, and yield them in the order they finish."""
+    waiting = iter(cells)
+    cell_of: dict[Future[Any], Cell] = {}
+    while True:
+        # The number of workers may change. One more cell per thread waits on a worker, so that none is idle.
+        n_free = 2 * sum(client.nthreads().values()) - len(cell_of)
+        for cell in islice(waiting, max(n_free, 0 if cell_of else 1)):
+            cell_of[client.submit(_run_on_worker, experiment, cell, pure=False)] = cell
+        if not cell_of:
+            return
+        for future in wait_for_any(client, list(cell_of)):
+            yield cell_of.pop(future), _outcome(client, future)
+
+
+def _outcome(client: Client, future: Future[Any]) -> CellResult | Death:
     try:
-        outcome: CellResult | Death = future.result()
+        outcome: CellResult | Death = result_of(client, future)
         return outcome
     except KilledWorker as error:
         return Death(f"{count(error.allowed_failures + 1, 'cluster worker')} died while running the cell")
+    except CommClosedError:  # an OSError of the connection, not of the worker
+        raise
     except (ImportError, OSError) as error:
         raise RunError(
             f"--dask: a worker cannot run cells ({error}). Install the same version of labelsieve on all workers."

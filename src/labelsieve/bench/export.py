@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from labelsieve._text import csv_text
+from labelsieve._text import csv_text, install_command
 from labelsieve.bench import RunError
 from labelsieve.bench.results import Results
 from labelsieve.io.writing import replacing
@@ -38,7 +38,7 @@ def export(results: Results, path: Path, form: str) -> int:
                 frame.to_parquet(stream, engine="pyarrow", index=False)
     except ImportError:
         raise RunError(
-            "Parquet needs pyarrow. Install it: pip install 'labelsieve[files]', or use --to csv."
+            f"Parquet needs pyarrow. Install it: {install_command('pyarrow')}, or use --to csv."
         ) from None
     return len(frame)
 

@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from labelsieve._text import count
+from labelsieve._text import count, install_command
 from labelsieve.bench import RunError, RunInterrupted
 from labelsieve.bench.cells import CellResult
 from labelsieve.bench.components import identify_method, use_folder
@@ -235,7 +235,8 @@ def _run_cells(
     try:
         from labelsieve.bench.cluster import run_on_dask
     except ImportError:
-        raise RunError("--dask needs dask. Install it: pip install 'labelsieve[dask]'") from None
+        command = install_command("dask", "distributed")
+        raise RunError(f"--dask needs dask. Install it: {command}") from None
     return run_on_dask(experiment, cells, dask, observer.remark)
 
 

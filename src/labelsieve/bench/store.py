@@ -107,7 +107,9 @@ class Store:
                 raise
 
     def _open(self, writer: bool) -> None:
-        address = f"{self.path.absolute().as_uri()}?mode={'rwc' if writer else 'ro'}"
+        # After a power failure at the end of a run, SQLite must undo an incomplete change before it can read.
+        reading = "rw" if self.path.with_name(f"{self.path.name}-journal").exists() else "ro"
+        address = f"{self.path.absolute().as_uri()}?mode={'rwc' if writer else reading}"
         self._db = sqlite3.connect(address, uri=True, isolation_level=None, timeout=10)
         self._db.row_factory = sqlite3.Row
         # Damaged text fails its checksum. It should not make the whole query fail.

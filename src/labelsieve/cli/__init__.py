@@ -41,6 +41,7 @@ COMMANDS = {
     "audit": "Rank columns, choose how many to keep, and flag label errors.",
     "select": "Select the features that matter for the labels.",
     "issues": "List labels that may be wrong or missing.",
+    "review": "Review labels in the browser.",
     "apply-review": "Remove the wrong labels of a review and add the missing ones.",
     "methods": "List the methods or explain one.",
     "report": "Report the results of a run as a page, tables and figures.",
@@ -174,6 +175,7 @@ def _describe(error: BaseException, received: list[int]) -> tuple[str, int]:
         return str(error) or ending, 128 + received[0] if received else 130
 
     from labelsieve.io.errors import DatasetError  # imports pandas
+    from labelsieve.io.memory import lacks_memory, memory_reason
 
     if hasattr(error, "format_message"):  # usage error of click or of the copy inside typer
         return error.format_message(), 2
@@ -181,6 +183,11 @@ def _describe(error: BaseException, received: list[int]) -> tuple[str, int]:
         return in_options(str(error)), 1
     if isinstance(error, RunError):
         return str(error), 1
+    if lacks_memory(error):
+        return (
+            f"not enough memory ({memory_reason(error)}). Use fewer rows or columns, or raise the limit.",
+            1,
+        )
     if isinstance(error, OSError):  # for example, standard output is a file on a full disk
         return f"{error}. Check the files and the free disk space.", 1
     if os.environ.get("LABELSIEVE_DEBUG"):

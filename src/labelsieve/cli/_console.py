@@ -54,9 +54,9 @@ class PlainConsole(Console):
         return super().render_str("\n".join(map(printable, text.split("\n"))), **options)
 
 
-def results() -> PlainConsole:
+def results(*, quiet: bool = False) -> PlainConsole:
     """Return the console for results, on standard output."""
-    return PlainConsole()
+    return PlainConsole(quiet=quiet)
 
 
 def messages(*, quiet: bool = False) -> PlainConsole:

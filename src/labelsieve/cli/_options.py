@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from labelsieve._text import count, near, short
+from labelsieve.cli import in_options
 from labelsieve.cli._console import (
     Status,
     download_bars,
@@ -26,12 +27,14 @@ from labelsieve.cli._console import (
     progress,
     warnings_as_notes,
 )
+from labelsieve.cli._isolation import read_in_child_first
 from labelsieve.datasets.catalog import CatalogEntry
 from labelsieve.datasets.fetch import availability, fetch, find_entry, is_known, load
 from labelsieve.inspection.review import id_column
 from labelsieve.io import Dataset, DatasetError, read
 from labelsieve.io.copies import can_copy
 from labelsieve.io.frames import TABLE_FORMATS
+from labelsieve.io.memory import limited_memory, memory_reason, parse_size
 from labelsieve.io.mulan_xml import find_label_xml
 from labelsieve.io.options import ROLES
 from labelsieve.io.source import Source
@@ -48,7 +51,7 @@ def option(metavar: str, text: str, *names: str, panel: str | None = None, **lim
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Hide notes and progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only, and JSON with --json.")]
 Jobs = Annotated[int | None, option("N", "Number of processes. Default: all cores.", "--jobs", "-j", min=1)]
 Html = Annotated[Path | None, option("FILE", "HTML page to write, with interactive charts.")]
 RowTruth = Annotated[
@@ -60,7 +63,35 @@ RowTruth = Annotated[
         show_default=False,
     ),
 ]
+Kernel = Annotated[
+    Literal["auto", "linear", "rbf"],
+    option("KERNEL", "Kernel: auto, linear or rbf.", panel="Prediction options"),
+]
+UseLabels = Annotated[
+    bool,
+    typer.Option(
+        "--use-labels/--no-labels",
+        rich_help_panel="Prediction options",
+        help="Use the other labels of a row.",
+    ),
+]
 Checked = Annotated[Path | None, option("FILE", "Review file with your verdicts.")]
+
+
+def prediction_options(kernel: str, use_labels: bool, row_truth: bool | None) -> dict[str, Any]:
+    """Return the prediction options as parameters of `LabelSupport`."""
+    truth: bool | str = "auto" if row_truth is None else row_truth
+    return {"kernel": kernel, "use_labels": use_labels, "each_row_has_truth": truth}
+
+
+def prediction_arguments(kernel: str, use_labels: bool, row_truth: bool | None) -> list[str]:
+    """Return the command-line arguments that set the prediction options."""
+    found = [] if kernel == "auto" else ["--kernel", kernel]
+    if not use_labels:
+        found.append("--no-labels")
+    if row_truth is not None:
+        found.append("--each-row-has-truth" if row_truth else "--rows-may-lack-truth")
+    return found
 
 
 @dataclass(frozen=True)
@@ -86,7 +117,7 @@ class DataOptions:
     ] = None
     text: Annotated[
         Literal["drop", "tfidf"] | None,
-        option("HOW", "Free-text columns: drop or tfidf. Default: drop.", panel=_DATA),
+        option("HOW", "Free-text columns: drop or tfidf. Default: tfidf.", panel=_DATA),
     ] = None
     role: Annotated[
         list[str] | None,
@@ -104,12 +135,27 @@ class DataOptions:
         str | None,
         option("TEXT", "Label cells that mean unknown, e.g. '?'.", panel=_DATA),
     ] = None
+    merge: Annotated[
+        list[str] | None,
+        option("COLUMNS", "Label columns whose tags form one set. Repeatable.", panel=_DATA),
+    ] = None
+    label_names: Annotated[Path | None, option("FILE", "Names of labels that are codes.", panel=_DATA)] = None
+    show: Annotated[
+        list[str] | None, option("COLUMNS", "Columns to show with every row. Repeatable.", panel=_DATA)
+    ] = None
+    group: Annotated[
+        str | None, option("COLUMN", "Column whose rows no split may separate.", panel=_DATA)
+    ] = None
+    max_memory: Annotated[
+        str | None, option("SIZE", "Most memory to use, e.g. 8GB. Default: no limit.", panel=_DATA)
+    ] = None
 
     def __post_init__(self) -> None:
         if len({os.path.realpath(file) for file in self.files}) < len(self.files):
             raise typer.BadParameter("must be different files, got the same file twice", param_hint="FILE")
-        if self.label_sep is not None and not self.label_sep.strip(" "):
-            raise typer.BadParameter("must be a character such as ';', got a blank", param_hint="--label-sep")
+        if self.label_sep is not None and not self.label_sep:
+            raise typer.BadParameter("must be a character such as ';', got nothing", param_hint="--label-sep")
+        self._memory_limit()
         for assignment in self.role or ():
             column, _, role = assignment.rpartition("=")
             if not column or role not in ROLES:
@@ -118,26 +164,50 @@ class DataOptions:
                     param_hint="--role",
                 )
 
+    def _memory_limit(self) -> int | None:
+        try:
+            return None if self.max_memory is None else parse_size(self.max_memory)
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--max-memory") from None
+
     @property
     def given(self) -> dict[str, Any]:
         """Options with a value, as keyword arguments of `read`."""
-        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "files"}
-        if (
-            self.ignore is not None and len(self.ignore) == 1
-        ):  # one name that may contain commas, or several names
-            found["ignore"] = self.ignore[0]
+        others = ("files", "max_memory")
+        found = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in others}
+        for name in ("ignore", "merge", "show"):
+            if found[name] is not None and len(found[name]) == 1:
+                found[name] = found[name][0]  # one name that may contain commas, or several names
+        if self.label_sep is not None:
+            found["label_sep"] = self.label_sep.replace("\\n", "\n").replace("\\t", "\t")
         roles = dict(assignment.rpartition("=")[::2] for assignment in found.pop("role") or ())
         given = {name: value for name, value in {**found, "roles": roles}.items() if value}
         return given if self.unknown is None else {**given, "unknown": self.unknown}  # it may be empty
+
+    @property
+    def arguments(self) -> list[str]:
+        """Command-line arguments with the files and the options that have a value."""
+        found = list(self.files)
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name == "files" or value is None:
+                continue
+            name = f"--{field.name.replace('_', '-')}"
+            for text in value if isinstance(value, list) else [value]:
+                found += [f"{name}={text}"] if text.startswith("-") or not text else [name, text]
+        return found
 
     def with_id_of(self, review: Path | None) -> DataOptions:
         """Return the options with the row-name column of a review file."""
         if review is None:
             return self
         written = id_column(review)
+        if written is None:  # rows are numbered
+            return self
         if self.id not in (None, written):
-            has = "numbers its rows" if written is None else f"names its rows by {written!r}"
-            raise typer.BadParameter(f"{str(review)!r} {has}, not by {self.id!r}", param_hint="--id")
+            raise typer.BadParameter(
+                f"{str(review)!r} names its rows by {written!r}, not by {self.id!r}", param_hint="--id"
+            )
         return replace(self, id=written)
 
     def find_entry(self, console: Console, *, in_blocks: bool = False) -> CatalogEntry | None:
@@ -165,7 +235,16 @@ class DataOptions:
     def read(self, console: Console, *, chunks: int | str | None = None) -> Dataset:
         """Read the files or load the catalogue dataset."""
         entry = self.find_entry(console, in_blocks=chunks is not None)
-        return load(entry.name) if entry is not None else read(self.files, chunks=chunks, **self.given)
+        if entry is not None:
+            return load(entry.name)
+        if chunks is None:
+            risky = [file for file in (*self.files, self.labels, self.candidates) if file]
+            read_in_child_first(risky, lambda: read(self.files, **self.given))
+        dataset = read(self.files, chunks=chunks, **self.given)
+        if not dataset.is_table:
+            return dataset
+        columns = tuple(column._replace(note=in_options(column.note)) for column in dataset.columns)
+        return replace(dataset, columns=columns, notes=tuple(map(in_options, dataset.notes)))
 
 
 def with_data_options(command: Callable[..., None], without: Collection[str] = ()) -> Callable[..., None]:
@@ -181,7 +260,8 @@ def with_data_options(command: Callable[..., None], without: Collection[str] = (
     @functools.wraps(command)
     def run(**given: Any) -> None:
         data = DataOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
-        command(data, **given)
+        with limited_memory(data._memory_limit()):
+            command(data, **given)
 
     # Click parses arguments in this order. The help lists options in it too, and --labels comes first.
     ordered = [*shared, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own)]
@@ -256,7 +336,9 @@ def data_errors(dataset: Dataset) -> Iterator[None]:
         message = re.sub(r"n_(features_to_select|columns) must", "-k must", str(error))
         raise DatasetError(f"{source}: {message}") from error
     except MemoryError as error:
-        raise DatasetError(f"{source}: the computation does not fit into memory; use fewer rows.") from error
+        raise DatasetError(
+            f"{source}: the computation does not fit into memory ({memory_reason(error)}); use fewer rows or columns."
+        ) from error
 
 
 # Numbers on the command line

@@ -14,7 +14,7 @@ from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 
 #: Advice for judging flagged labels.
-ADVICE = "Review some by hand: labelsieve issues FILE --draw 50 -o review.csv."
+ADVICE = "Review some: labelsieve review FILE."
 
 # Minimum width of a terminal for two numbers per feature.
 _TWO_MEASURES_WIDTH = 60
@@ -37,7 +37,7 @@ def ranking_table(
     if everything:
         columns["selected"] = ["yes" if ranking.places[column] <= ranking.n_kept else "" for column in listed]
     if any(len(found.ranked_columns[column].features) > 1 for column in listed):
-        columns["best feature"] = [_best_feature(found, ranking, column) for column in listed]
+        columns["best feature"] = [best_feature(found, ranking, column) for column in listed]
     return lay_out(console, columns, long=found.unit, bars=ranking.shares[listed].tolist())
 
 
@@ -49,13 +49,14 @@ def error_rates(controlled: ControlledSelection, listed: Iterable[int]) -> dict[
     }
 
 
-def _best_feature(found: Audit, ranking: Ranking, column: int) -> str:
+def best_feature(found: Audit, ranking: Ranking, column: int) -> str:
     """Return the best feature of a column that has several, without the column name."""
     ranked = found.ranked_columns[column]
     if len(ranked.features) < 2:
         return ""
     name = found.dataset.feature_names[ranking.best_feature[column]]
-    return short(name.removeprefix(ranked.name).lstrip(":= "))
+    own = name.removeprefix(ranked.name).removeprefix(":").strip()
+    return short(own.removeprefix("=") if own.startswith("=") else own)
 
 
 def issues_table(found: Audit, console: Console, n_shown: int, *, missing: bool = False) -> RenderableType:
@@ -85,4 +86,4 @@ def _strongest_reason(record: dict[str, Any]) -> str:
     other = record["other_label"]
     if other is not None and (first is None or abs(record["other_label_effect"]) > abs(first["effect"])):
         return short(other)
-    return "" if first is None else f"{first['column']} = {first['value']}"
+    return "" if first is None else str(first["text"])

@@ -25,7 +25,7 @@ from labelsieve.cli._options import (
     with_data_options,
     write_text,
 )
-from labelsieve.cli._tables import ADVICE, error_rates, issues_table
+from labelsieve.cli._tables import ADVICE, best_feature, error_rates, issues_table
 from labelsieve.inspection.audit import audit as audit_dataset
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.review import read_review
@@ -93,7 +93,7 @@ def audit(
     if as_json:
         typer.echo(found.to_json(), nl=False)
     else:
-        print_summary(found, results())
+        print_summary(found, results(quiet=quiet))
     if html is not None:
         console.print(f"wrote {html}")
 
@@ -119,6 +119,9 @@ def print_summary(found: Audit, console: Console) -> None:
     assert found.ranking is not None
     if found.controlled is not None:
         columns["q"] = error_rates(found.controlled, found.ranking.order[:_SHOWN])["q"]
+    order = found.ranking.order[:_SHOWN]
+    if any(len(found.ranked_columns[column].features) > 1 for column in order):
+        columns["best feature"] = [best_feature(found, found.ranking, column) for column in order]
     if found.stability is not None:
         n_subsamples = found.stability.n_resamples
         columns["selected"] = [

@@ -38,7 +38,7 @@ Examples:
 
 
 # The configuration of an experiment does not support these options.
-@partial(with_data_options, without=("id", "label_sep", "text", "role"))
+@partial(with_data_options, without=("id", "label_sep", "text", "role", "max_memory"))
 def doctor(
     data: DataOptions,
     method: Annotated[

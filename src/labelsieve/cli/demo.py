@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Annotated
 
 from labelsieve.cli._console import command_line, messages, progress, results, warnings_as_notes
-from labelsieve.cli._options import option, write_errors
+from labelsieve.cli._options import option, write_errors, write_text
 from labelsieve.cli.audit import print_summary
 from labelsieve.datasets import load_animals
 from labelsieve.datasets.animals import ANIMALS_CSV
+from labelsieve.datasets.digits import write_digits
 from labelsieve.inspection.audit import audit
 
 EPILOG = """\
@@ -40,8 +40,9 @@ def demo(
         found = audit(animals, progress=status.advance, command_line=command_line())
         with write_errors(output):
             output.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ANIMALS_CSV, output / ANIMALS_CSV.name)
-            (output / "audit.html").write_text(found.to_html(), encoding="utf-8")
+            write_text(output / ANIMALS_CSV.name, ANIMALS_CSV.read_text("utf-8"))
+            write_text(output / "audit.html", found.to_html())
+            digits = write_digits(output)
     print_summary(found, console)
     table = output / ANIMALS_CSV.name
     notes.print(
@@ -50,6 +51,8 @@ def demo(
     for command in (
         f"audit {table} --labels tags --html audit.html",
         f"select {table} --labels tags -k 4",
-        f"issues {table} --labels tags --draw 50 -o review.csv",
+        f"review {table} --labels tags --open",
     ):
         notes.print(f"  labelsieve {command}")
+    notes.print("\nReview wrong labels of 500 handwritten digits, shown as images:")
+    notes.print(f"  labelsieve review {digits} --labels attributes --open")

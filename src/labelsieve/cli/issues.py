@@ -14,11 +14,14 @@ from labelsieve.cli._options import (
     AsJson,
     DataOptions,
     Html,
+    Kernel,
     Quiet,
     RowTruth,
+    UseLabels,
     check_outputs,
     option,
     parse_share,
+    prediction_options,
     reading,
     with_data_options,
     write_text,
@@ -33,8 +36,16 @@ from labelsieve.inspection.label_issues import (
     draw_candidates,
     find_label_issues,
 )
+from labelsieve.inspection.label_studio import write_tasks
 from labelsieve.inspection.result import Audit
-from labelsieve.inspection.review import issues_to_csv, n_verdicts, read_review, review_to_csv
+from labelsieve.inspection.review import (
+    issues_to_csv,
+    issues_to_frame,
+    n_verdicts,
+    read_review,
+    review_to_csv,
+    review_to_frame,
+)
 from labelsieve.inspection.wording import assumption, describe_correction, describe_guarantees, headline
 from labelsieve.io import Dataset, DatasetError
 
@@ -62,6 +73,10 @@ def issues(
         Path | None,
         option("FILE", "Review file to write, most likely errors first.", "--output", "-o"),
     ] = None,
+    form: Annotated[
+        Literal["csv", "label-studio"],
+        option("FORMAT", "Format of the review file: csv or label-studio.", "--format"),
+    ] = "csv",
     which: Annotated[
         Literal["wrong", "missing", "both"],
         option("KIND", "Labels to list: wrong, missing or both."),
@@ -95,17 +110,8 @@ def issues(
         str | None,
         option("SHARE", "Propose additions; largest share of mistakes.", panel=_REVIEW),
     ] = None,
-    kernel: Annotated[
-        Literal["auto", "linear", "rbf"], option("KERNEL", "Kernel: auto, linear or rbf.", panel=_PREDICTION)
-    ] = "auto",
-    use_labels: Annotated[
-        bool,
-        typer.Option(
-            "--use-labels/--no-labels",
-            rich_help_panel=_PREDICTION,
-            help="Use the other labels of a row.",
-        ),
-    ] = True,
+    kernel: Kernel = "auto",
+    use_labels: UseLabels = True,
     row_truth: RowTruth = None,
     seed: Annotated[int, option("N", "Random seed of --draw.", min=0, panel=_PREDICTION)] = 0,
 ) -> None:
@@ -119,7 +125,7 @@ def issues(
         kind: None if text is None else parse_share(text, name)
         for kind, name, text in (("wrong", "--remove-at", remove_at), ("missing", "--add-at", add_at))
     }
-    _check_usage(output, draw, checked, html, bounds, least_supported)
+    _check_usage(output, form, draw, checked, html, bounds, least_supported)
     if unlisted and (draw is None or which != "missing"):
         raise typer.BadParameter("needs --which missing and --draw", param_hint="--unlisted")
     if draw is not None and which == "both":
@@ -127,17 +133,16 @@ def issues(
     kinds = _kinds(which, bounds)
     check_outputs(data, {"--output": output, "--html": html}, reads=[checked])
     data = data.with_id_of(checked)
-    prediction = {
-        "kernel": kernel,
-        "use_labels": use_labels,
-        "each_row_has_truth": "auto" if row_truth is None else row_truth,
-    }
+    prediction = prediction_options(kernel, use_labels, row_truth)
     with reading(data, quiet=quiet) as (dataset, console, status):
         review = None if checked is None else read_review(checked, dataset)
         if draw is not None:
             assert output is not None  # checked above
             drawn = _draw(dataset, review, which, draw, share, unlisted, seed, prediction)
-            write_text(output, review_to_csv(drawn, dataset))
+            if form == "csv":
+                write_text(output, review_to_csv(drawn, dataset))
+            else:
+                write_text(output, write_tasks(review_to_frame(drawn, dataset), dataset))
             few = (
                 ""
                 if which == "missing" or len(drawn.open) >= MIN_REVIEWED
@@ -164,7 +169,13 @@ def issues(
         corrections = _corrections(listed, bounds)
     console.print(headline(found))
     if output is not None:
-        write_text(output, issues_to_csv(listed, dataset, worst, list(corrections.values())))
+        proposed = list(corrections.values())
+        if form == "csv":
+            write_text(output, issues_to_csv(listed, dataset, worst, proposed))
+        else:
+            write_text(
+                output, write_tasks(issues_to_frame(listed, dataset, worst, proposed), dataset, listed)
+            )
     if html is not None:
         write_text(html, found.to_html())
     if as_json:
@@ -173,7 +184,12 @@ def issues(
         for part in filter(None, (listed, listed.missing)):
             is_asked = bounds[part.which] is not None
             _print_tables(
-                found, part, worst or _SHOWN, results(), corrections.get(part.which), is_asked=is_asked
+                found,
+                part,
+                worst or _SHOWN,
+                results(quiet=quiet),
+                corrections.get(part.which),
+                is_asked=is_asked,
             )
     for written in filter(None, (output, html)):
         console.print(f"wrote {written}")
@@ -203,6 +219,7 @@ def _draw(
         dataset.candidates,
         which=which,
         checked=review,
+        row_groups=dataset.groups,
         label_names=dataset.label_names,
         row_ids=range(dataset.X.shape[0]),
         **prediction,
@@ -222,6 +239,7 @@ def _corrections(issues: LabelIssues, bounds: dict[str, float | None]) -> dict[s
 
 def _check_usage(
     output: Path | None,
+    form: str,
     draw: int | None,
     checked: Path | None,
     html: Path | None,
@@ -246,8 +264,9 @@ def _check_usage(
             raise typer.BadParameter("needs --checked", param_hint=option)
     if output is None:
         return
-    if output.suffix.lower() != ".csv":
-        raise typer.BadParameter(f"{str(output)!r} must end in .csv", param_hint="--output")
+    ending = ".csv" if form == "csv" else ".json"
+    if output.suffix.lower() != ending:
+        raise typer.BadParameter(f"{str(output)!r} must end in {ending}", param_hint="--output")
     n_given = n_verdicts(output) if output.is_file() else 0
     if n_given:
         raise DatasetError(

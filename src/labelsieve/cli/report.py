@@ -12,7 +12,7 @@ import typer
 from rich.console import Console, RenderableType
 
 from labelsieve._figures import has_matplotlib
-from labelsieve._text import count, printable
+from labelsieve._text import count, install_command, printable
 from labelsieve.bench import RunError
 from labelsieve.bench.results import read_results
 from labelsieve.bench.store import FILE_NAME, database_path
@@ -79,7 +79,7 @@ def report(
         return
     formats = tuple(dict.fromkeys(figures or ()))
     if formats and not has_matplotlib():
-        raise RunError("figures need matplotlib. Install it: pip install 'labelsieve[plot]'")
+        raise RunError(f"figures need matplotlib. Install it: {install_command('matplotlib')}")
     unknown = next((name for name in formats if name not in FIGURE_FORMATS), None)
     if unknown is not None:
         known = ", ".join(FIGURE_FORMATS)

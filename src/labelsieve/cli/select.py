@@ -10,12 +10,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console, RenderableType
 
 from labelsieve import METHODS
 from labelsieve._base import BaseSelector, BlockSelector, check_parameters
-from labelsieve._text import closest, count, csv_text, short
+from labelsieve._text import closest, count, csv_text, install_command, short
 from labelsieve.cli._console import PlainConsole, command_line, lay_out, messages, results
 from labelsieve.cli._options import (
     AsJson,
@@ -39,7 +40,8 @@ from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
 from labelsieve.inspection.stability import SelectionStability
 from labelsieve.inspection.wording import answers, headline, stability_note, warnings
-from labelsieve.io import DatasetError
+from labelsieve.io import Dataset, DatasetError
+from labelsieve.io.column_choice import named_columns
 from labelsieve.io.copies import write_selected
 from labelsieve.methods._evidence.choice import SizeCurve
 from labelsieve.methods.evidence import EvidenceSelector
@@ -78,6 +80,10 @@ def select(
     method: Annotated[
         str, option("NAME", "Method (see labelsieve methods).", "--method", "-m")
     ] = DEFAULT_METHOD,
+    keep: Annotated[
+        list[str] | None,
+        option("COLUMNS", "Columns to select in any case: names or patterns. Repeatable."),
+    ] = None,
     stability: Annotated[int, option("N", "Number of subsamples for a stability check, e.g. 30.", min=0)] = 0,
     fdr: Annotated[
         str | None,
@@ -126,6 +132,8 @@ def select(
     ):
         features = _AUTOMATIC
     selector = _selector(method, parameters or [], features)
+    if keep and not isinstance(selector, EvidenceSelector):
+        raise typer.BadParameter(f"needs the method evidence, got {method!r}", param_hint="--keep")
     if stability == 1:
         raise typer.BadParameter("must be 0 or at least 2, got 1", param_hint="--stability")
     share_wrong = None if fdr is None else parse_share(fdr, "--fdr")
@@ -154,6 +162,8 @@ def select(
         reading(data, quiet=quiet, chunks=chunks) as (dataset, console, status),
         _dask_cluster(dask, console),
     ):
+        if keep:
+            selector.set_params(keep=_features_of(dataset, keep))
         found = inspect_dataset(
             dataset,
             selector,
@@ -178,15 +188,23 @@ def select(
             console.print(f"note: {data_copy} contains encoded features, not the original columns.")
     if html is not None:
         write_text(html, found.to_html())
-    if output is None:
+    if output is None and (as_json or not quiet):
         ending = ".json" if as_json else ""
         typer.echo(_formatted(found, ranking, ending, everything, by_label, results()), nl=False)
-    else:
+    elif output is not None:
         ending = ".json" if as_json else output.suffix.lower()
         plain = PlainConsole(file=io.StringIO(), width=100)
         write_text(output, _formatted(found, ranking, ending, everything, by_label, plain))
     for written in filter(None, (output, html, data_copy)):
         console.print(f"wrote {written}")
+
+
+def _features_of(dataset: Dataset, columns: list[str]) -> list[int]:
+    """Return the features of columns, given by names or patterns."""
+    chosen = named_columns(
+        dataset.column_names, columns, lambda text: DatasetError(f"--keep: {text}."), "kept"
+    )
+    return np.flatnonzero(np.isin(dataset.column_of, [dataset.ranked[place] for place in chosen])).tolist()
 
 
 def _parse_rows(text: str) -> int | str:
@@ -229,7 +247,8 @@ def _dask_cluster(address: str | None, console: Console) -> Iterator[None]:
     try:
         from labelsieve._blocks.cluster import LostClusterError, connect
     except ImportError:
-        raise DatasetError("--dask needs dask. Install it: pip install 'labelsieve[dask]'.") from None
+        command = install_command("dask", "distributed")
+        raise DatasetError(f"--dask needs dask. Install it: {command}") from None
     # Without this, a traceback is logged before the error below.
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     try:
@@ -262,6 +281,8 @@ def _selector(method: str, assignments: Sequence[str], features: str | None) -> 
         name, equals, value = assignment.partition("=")
         if not equals:
             raise typer.BadParameter(f"must be NAME=VALUE, got {assignment!r}", param_hint="--param")
+        if name == "keep":
+            raise typer.BadParameter("keep needs names of columns: use --keep", param_hint="--param")
         if name not in known:
             raise typer.BadParameter(
                 f"{method} has no parameter {name!r}; {closest(name, known)}", param_hint="--param"

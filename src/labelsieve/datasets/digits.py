@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+from pathlib import Path
+
 import numpy as np
+import pandas as pd
 
 from labelsieve.datasets.noise import add_candidates
 from labelsieve.io.dataset import Dataset
+from labelsieve.io.writing import replacing
 
 # Attribute -> the digits that have it. The docstring below explains them.
 _ATTRIBUTES = {
@@ -90,4 +96,46 @@ def load_digits_attributes(
         label_names=tuple(_ATTRIBUTES),
         name="digits",
         source="scikit-learn load_digits",
+    )
+
+
+def write_digits(folder: Path, n_rows: int = 500) -> Path:
+    """Write the first digits as a table with a column of image files, and return the table.
+
+    The columns are the image, the 64 pixels, and the noisy attributes separated by semicolons.
+    """
+    digits = load_digits_attributes()
+    images = folder / "digits"
+    images.mkdir(parents=True, exist_ok=True)
+    for row, pixels in enumerate(digits.X[:n_rows]):
+        ink = np.minimum(255 - pixels.reshape(8, 8) * 16, 255).clip(0).astype(np.uint8)
+        with replacing(images / f"{row:04}.png") as stream:
+            stream.write(_png(ink))
+    attributes = np.array(digits.label_names, dtype=object)
+    table = pd.DataFrame(digits.X[:n_rows].astype(int), columns=digits.feature_names)
+    table.insert(0, "image", [f"digits/{row:04}.png" for row in range(n_rows)])
+    table["attributes"] = [";".join(attributes[has > 0]) for has in digits.candidates[:n_rows]]
+    path = folder / "digits.csv"
+    with replacing(path) as stream:
+        stream.write(table.to_csv(index=False, lineterminator="\n").encode())
+    return path
+
+
+def _png(grey: np.ndarray) -> bytes:
+    """Return an image with values from 0 (black) to 255 (white) as a PNG file."""
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        checked = kind + content
+        return struct.pack(">I", len(content)) + checked + struct.pack(">I", zlib.crc32(checked))
+
+    height, width = grey.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)  # 8 bits of grey, not interlaced
+    lines = np.column_stack([np.zeros(height, dtype=np.uint8), grey]).tobytes()  # each without a filter
+    return b"".join(
+        [
+            b"\x89PNG\r\n\x1a\n",
+            chunk(b"IHDR", header),
+            chunk(b"IDAT", zlib.compress(lines)),
+            chunk(b"IEND", b""),
+        ]
     )

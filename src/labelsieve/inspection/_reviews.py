@@ -212,6 +212,15 @@ class Review:
         names = ("rows", "labels", "answers", "is_missing", "numbers")
         return replace(self, **{name: getattr(self, name)[positions] for name in names})
 
+    def correct(self, chosen: np.ndarray) -> Review:
+        """Return a copy in which the labels of a mask are errors outside any draw."""
+        errors = np.where(self.is_missing, RIGHT, WRONG).astype(np.int8)
+        return replace(
+            self,
+            answers=np.where(chosen, errors, self.answers),
+            numbers=np.where(chosen, 0, self.numbers),
+        )
+
     def is_complete(self, draw: Draw) -> bool:
         """Return True if all labels of a draw have a verdict."""
         answers = self.answers[self.numbers == draw.number]
@@ -326,8 +335,9 @@ class ReviewModel:
 def fit_reviewed(candidates: Candidates, positions: np.ndarray, answers: np.ndarray) -> ReviewModel:
     """Fit the regression to the candidates at ``positions`` with Newton's method."""
     n_labels = candidates.support.shape[1]
-    labels = candidates.labels[positions]
-    effects = n_labels if n_labels <= _MAX_LABEL_EFFECTS else 0
+    # The effects of all other labels are 0.
+    reviewed, labels = np.unique(candidates.labels[positions], return_inverse=True)
+    effects = len(reviewed) if n_labels <= _MAX_LABEL_EFFECTS else 0
     B = np.column_stack(
         [
             np.ones(len(positions)),
@@ -347,5 +357,7 @@ def fit_reviewed(candidates: Candidates, positions: np.ndarray, answers: np.ndar
         solution -= step
         if np.abs(step).max() < _STEP_TOLERANCE:
             break
-    label_effects = solution[7:] if effects else np.zeros(n_labels)
+    label_effects = np.zeros(n_labels)
+    if effects:
+        label_effects[reviewed] = solution[7:]
     return ReviewModel(float(solution[0]), solution[1:7], label_effects)

@@ -14,15 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelsieve import __version__
 from labelsieve._base import BaseSelector, as_generator, check_count, count_selected
+from labelsieve._numerics.row_groups import RowOrders
 from labelsieve._numerics.sparse import is_sparse
 from labelsieve._text import one_line
+from labelsieve.inspection.cleaning import is_cleaned
 from labelsieve.inspection.controlled import can_be_tested, controlled_selection
 from labelsieve.inspection.explanations import explain_label_issues
 from labelsieve.inspection.extreme_values import columns_with_hidden_evidence
 from labelsieve.inspection.label_support import varying_labels
 from labelsieve.inspection.ranking import Ranking
 from labelsieve.inspection.result import Audit
-from labelsieve.inspection.review import is_cleaned
 from labelsieve.inspection.size_choice import choose_size
 from labelsieve.inspection.stability import (
     evidence_test,
@@ -186,7 +187,8 @@ def inspect_dataset(
             settings["Method"] = type(ranking.fitted).__name__
             for name, value in ranking.parameters.items():
                 settings[name] = _REDUNDANCIES.get(value, str(value)) if name == "redundancy" else str(value)
-            if n_permutations:
+            can_permute = dataset.is_lazy or RowOrders(dataset.X.shape[0], dataset.groups).is_possible
+            if n_permutations and can_permute:
                 step("permuting the labels")
                 X, Y = dataset.X, dataset.candidates
                 if (X.nnz if is_sparse(X) else X.size) * Y.shape[1] >= _LARGE_PRODUCT:
@@ -194,17 +196,22 @@ def inspect_dataset(
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", UserWarning)  # the audit shows a banner instead
                     parts["evidence_test"] = evidence_test(
-                        X, Y, n_permutations=n_permutations, random_state=random_state
+                        X,
+                        Y,
+                        n_permutations=n_permutations,
+                        row_groups=dataset.groups,
+                        random_state=random_state,
                     )
                 settings["Permutations"] = str(len(parts["evidence_test"].permuted))
             # An audit has other answers; elsewhere the tests were asked for.
-            if fdr is not None and (command != "audit" or can_be_tested(dataset.candidates)):
+            if fdr is not None and can_permute and (command != "audit" or can_be_tested(dataset.candidates)):
                 step("testing the columns")
                 controlled = controlled_selection(
                     dataset.X,
                     dataset.candidates,
                     fdr=fdr,
                     groups=dataset.column_of,
+                    row_groups=dataset.groups,
                     random_state=random_state,
                 )
                 names = np.array([dataset.columns[column].name for column in dataset.ranked], dtype=object)
@@ -212,7 +219,8 @@ def inspect_dataset(
                 parts["controlled"] = controlled
                 if controlled.is_cleaned:
                     warnings.warn(controlled.promise, UserWarning, stacklevel=2)
-            samples = subsamples(dataset.X.shape[0], n_resamples, as_generator(random_state))
+            rng = as_generator(random_state)
+            samples = subsamples(dataset.X.shape[0], n_resamples, rng, dataset.groups)
             if command == "audit" and n_resamples and not have_candidates(dataset.candidates, samples):
                 n_resamples = 0
             if n_resamples:
@@ -222,6 +230,7 @@ def inspect_dataset(
                     dataset.X,
                     dataset.candidates,
                     n_resamples=n_resamples,
+                    row_groups=dataset.groups,
                     random_state=random_state,
                     # Only iterative methods are slow enough to be worth starting processes.
                     n_jobs=-1 if ranking.is_iterative else None,
@@ -281,17 +290,18 @@ def _rank(
         column_of = np.searchsorted(dataset.ranked, dataset.column_of)
         by_column = ColumnSelector(selector, column_of, None if is_automatic else wanted)
         if is_automatic and X.shape[0] >= FEWEST_ROWS:
-            parts, by_column.n_features_to_select, chosen = _sizes(by_column, X, Y, n_random, step)
+            found = _sizes(by_column, X, Y, dataset.groups, n_random, step)
+            parts, by_column.n_features_to_select, chosen = found
             by_column.selector = clone(selector).set_params(**chosen)
-        fitted = by_column.fit(X, Y)
+        fitted = by_column.fit(X, Y, row_groups=dataset.groups)
         if with_sizes and not is_automatic:
-            parts, *_ = _sizes(fitted, X, Y, n_random, step)
+            parts, *_ = _sizes(fitted, X, Y, dataset.groups, n_random, step)
     converged = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     return Ranking(dataset, method, fitted, not is_automatic, converged), parts
 
 
 def _sizes(
-    selector: ColumnSelector, X: Any, Y: Any, n_random: int, step: _Steps
+    selector: ColumnSelector, X: Any, Y: Any, row_groups: Any, n_random: int, step: _Steps
 ) -> tuple[dict[str, Any], int, dict[str, Any]]:
     """Cross-validate numbers of columns; return parts of the audit, the number to keep and chosen parameters.
 
@@ -299,7 +309,7 @@ def _sizes(
     """
     method, sizes = selector.selector, None
     if not isinstance(method, EvidenceSelector):
-        curve = choose_size(selector, X, Y)
+        curve = choose_size(selector, X, Y, row_groups=row_groups)
         return {"size_curve": curve}, curve.best, {}
     if hasattr(selector, "selector_"):
         method = clone(method).set_params(redundancy=selector.selector_.redundancy_)
@@ -312,6 +322,7 @@ def _sizes(
         column_of=np.asarray(selector.column_of),
         sizes=sizes,
         n_random=n_random,
+        row_groups=row_groups,
         on_fold=lambda: step("cross-validating the number of columns"),
     )
     parts = {

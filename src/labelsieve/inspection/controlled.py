@@ -15,6 +15,7 @@ from labelsieve._base import as_generator, check_problem, reject_lazy
 from labelsieve._blocks.collections import column_names
 from labelsieve._candidates import split_unknown
 from labelsieve._numerics.candidates import fill_unknown
+from labelsieve._numerics.row_groups import RowOrders, check_groups
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve._numerics.standardized import StandardizedFeatures
@@ -153,6 +154,7 @@ def controlled_selection(
     *,
     fdr: float = 0.1,
     groups: Any = None,
+    row_groups: Any = None,
     dependence: str = "positive",
     random_state: Any = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -175,6 +177,8 @@ def controlled_selection(
         Bound on the expected fraction of wrong columns in the list, in (0, 1).
     groups : array-like of shape (n_features,) or None, default=None
         Column of each feature. The features of a column are tested together. By default, each feature is a column.
+    row_groups : array-like of shape (n_samples,) or None, default=None
+        Group of every row. Permutations exchange whole groups of the same size.
     dependence : {"positive", "any"}, default="positive"
         "positive" applies the procedure of Benjamini and Hochberg. Its bound is proved for positively dependent
         columns and held in all our simulations. "any" applies that of Benjamini and Yekutieli, which is proved for all
@@ -193,7 +197,7 @@ def controlled_selection(
     -----
     Labeling errors that do not depend on the features make true relations harder to find, but they do not create
     false ones. The bound then holds for the true labels too. It does not hold for rows that are not exchangeable, such
-    as repeated rows.
+    as repeated rows, unless `row_groups` names them.
 
     References
     ----------
@@ -233,17 +237,19 @@ def controlled_selection(
     test = _Test.of(within_range(X), split_unknown(Y)[0], group)
     if not len(test.labels_scale):
         raise ValueError("Y must have a label that some but not all rows have, got none.")
-    n_repeated = _n_repeated(X)
+    rows = RowOrders(X.shape[0], check_groups(row_groups, X.shape[0]))
+    rows.require()
+    n_repeated = 0 if row_groups is not None else _n_repeated(X)
     if n_repeated:
         warnings.warn(
             f"{n_repeated} rows of X repeat other rows. The bound on the false discovery rate does not hold for "
-            "repeated rows. Remove them.",
+            "repeated rows. Remove them, or pass row_groups.",
             UserWarning,
             stacklevel=2,
         )
     n_columns = len(keys)
     penalty = float((1 / np.arange(1, n_columns + 1)).sum()) if dependence == "any" else 1.0
-    found = test.run(fdr / penalty, as_generator(random_state), progress)
+    found = test.run(fdr / penalty, as_generator(random_state), progress, rows)
     adjusted = false_discovery_control(found.p_values, method="by" if dependence == "any" else "bh")
     return ControlledSelection(
         np.asarray(names, dtype=object),
@@ -319,9 +325,14 @@ class _Test:
             yield np.add.reduceat(alone.reshape(products.shape[:2]), starts, axis=0).T
 
     def run(
-        self, level: float, rng: np.random.Generator, progress: Callable[[int, int], None] | None
+        self,
+        level: float,
+        rng: np.random.Generator,
+        progress: Callable[[int, int], None] | None,
+        rows: RowOrders | None = None,
     ) -> _Progress:
         """Permute the labels until the list of Benjamini and Hochberg at this level is settled."""
+        rows = rows or RowOrders(self.X.shape[0], None)
         (n_samples, n_features), n_columns = self.X.shape, len(self.observed)
         size = n_samples * n_features * len(self.labels_scale)
         n_needed = next(number for most, number in _EXCEEDANCES if size <= most)
@@ -340,7 +351,7 @@ class _Test:
             n_affordable = int(np.ceil((max_products - state.n_products) / cost))
             # The list is checked after h, 2h, 4h, ... permutations.
             n_more = min(max(n_needed, state.n_permutations), n_affordable)
-            orders = (rng.permutation(n_samples) for _ in range(n_more))
+            orders = (rows.draw(rng) for _ in range(n_more))
             for evidence in self.evidence(kept, orders):
                 reached = n_reached[running] + np.cumsum(evidence >= limit[running], axis=0)
                 is_done = (reached[-1] >= n_needed) & (n_reached[running] < n_needed)

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelsieve._base import RankedFeatures, check_count
 from labelsieve._figures import ACCENT, FAINT, INK
-from labelsieve._text import short
+from labelsieve._text import install_command, short
 from labelsieve.inspection.label_issues import LabelIssues
 from labelsieve.inspection.stability import STABLE, SelectionStability
 from labelsieve.methods._evidence.choice import SizeCurve
@@ -52,7 +52,7 @@ class _Display:
         except ImportError:
             raise ImportError(
                 f"{type(self).__name__}.plot needs matplotlib, which is not installed; "
-                "pip install 'labelsieve[plot]'."
+                f"install it: {install_command('matplotlib')}."
             ) from None
         if ax is None:
             _, ax = plt.subplots(figsize=(6, height), layout="constrained")

@@ -80,7 +80,7 @@ class ExplainedIssues:
         return f"ExplainedIssues({self.issues!r}, {len(self.listed)} listed, {self.n_flagged} flagged)"
 
 
-class _ExplainedSupport(LabelSupport):
+class ExplainedSupport(LabelSupport):
     """Label support that keeps the linear regression, which gives the effect of each feature."""
 
     def _regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
@@ -110,18 +110,46 @@ class _ExplainedSupport(LabelSupport):
         effects = np.zeros((len(rows), len(self._varies[self._varies])))
         if self.label_penalty_ is None:
             return effects
-        related = self._related
-        R = self._residuals[:, related]
-        scaling = Scaling.learn(R, "standard", centre=True)
+        related, (scaling, P) = self._related, self._label_precision
         assert scaling.offset is not None  # learned with centre=True
-        Z = (R - scaling.offset) * scaling.factor
-        P = np.linalg.inv(Z.T @ Z / len(Z) + self.label_penalty_ * np.eye(len(related)))
         is_related = np.isin(labels, related)
         position = np.searchsorted(related, labels[is_related])
         coefficients = -P[position] / (P[position, position] * scaling.factor[position])[:, None]
         coefficients[np.arange(len(position)), position] = 0
-        effects[np.ix_(np.flatnonzero(is_related), related)] = Z[rows[is_related]] * coefficients
+        Z = (self._residuals[np.ix_(rows[is_related], related)] - scaling.offset) * scaling.factor
+        effects[np.ix_(np.flatnonzero(is_related), related)] = Z * coefficients
         return effects
+
+    def effects_on(self, row: int, label: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the features of the regression, and what each feature and each label adds to the support of one label.
+
+        Labels that do not vary, and the label itself, add nothing.
+        """
+        of_labels = np.zeros(len(self._varies))
+        if self.kernel_ is None or not self._varies[label]:
+            return np.empty(0, dtype=np.intp), np.empty(0), of_labels
+        rows, labels = np.array([row]), (np.cumsum(self._varies) - 1)[[label]]
+        _, effects = self.linear_.effects(self.asked_, rows, labels)
+        of_labels[self._varies] = self.effects_of_labels(rows, labels)[0]
+        return np.arange(self.n_features_in_)[self._used_features], effects[0], of_labels
+
+    def weights_of(self, label: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the features of the regression, and their weights for a label."""
+        if self.kernel_ is None or not self._varies[label]:
+            return np.empty(0, dtype=np.intp), np.empty(0)
+        weights = self.linear_.weights(self.asked_)[:, np.cumsum(self._varies)[label] - 1]
+        return np.arange(self.n_features_in_)[self._used_features], weights
+
+    @cached_property
+    def _label_precision(self) -> tuple[Scaling, np.ndarray]:
+        """Scaling of the residuals of related labels, and the inverse of their regularized correlations."""
+        R = self._residuals[:, self._related]
+        scaling = Scaling.learn(R, "standard", centre=True)
+        assert scaling.offset is not None  # learned with centre=True
+        Z = (R - scaling.offset) * scaling.factor
+        products = Z.T @ Z / len(Z)
+        products[np.diag_indices_from(products)] += self.label_penalty_
+        return scaling, np.linalg.inv(products)
 
     @cached_property
     def _residuals(self) -> np.ndarray:
@@ -144,7 +172,7 @@ def explain_label_issues(
     `options` are parameters of `LabelSupport`.
     """
     X, Y = dataset.X, dataset.candidates
-    model = _ExplainedSupport(**options).fit(X, Y, checked)
+    model = ExplainedSupport(**options).fit(X, Y, checked, dataset.groups)
     found = rank_labels(model, which=which, label_names=dataset.label_names, row_ids=dataset.row_ids)
     column_of = np.searchsorted(dataset.ranked, dataset.column_of)
 
@@ -168,7 +196,7 @@ def explain_label_issues(
 
 
 def _reasons(
-    model: _ExplainedSupport, issues: LabelIssues, listed: np.ndarray, Y: Matrix, column_of: np.ndarray
+    model: ExplainedSupport, issues: LabelIssues, listed: np.ndarray, Y: Matrix, column_of: np.ndarray
 ) -> Reasons:
     """Split the support of some labels into the effects of columns and other labels."""
     rows, labels, n_listed = issues.rows[listed], issues.labels[listed], len(listed)

@@ -272,6 +272,12 @@ class LabelIssues:
         _check_open_interval(level, "level", 0.95)
         if method not in ("exact", "assisted"):
             raise ValueError(f"method must be 'exact' or 'assisted', got {method!r}.")
+        known: dict[tuple[float, str], ErrorInterval] = self.__dict__.setdefault("_intervals", {})
+        if (level, method) not in known:
+            known[level, method] = self._error_interval(level, method)
+        return known[level, method]
+
+    def _error_interval(self, level: float, method: str) -> ErrorInterval:
         drawn = self._drawn(self._needed_draw(of_all=self.which == "wrong"))
         if method == "exact":
             return drawn.interval(level)
@@ -464,7 +470,7 @@ class LabelIssues:
                 rows, labels = np.nonzero(is_unlisted)
             score = -self.support[rows, labels]
         else:
-            order = np.lexsort((self.labels, self.rows))
+            order = np.argsort(self.rows * self.support.shape[1] + self.labels)
             order = order[self._model._varies[self.labels[order]]]
             rows, labels = self.rows[order], self.labels[order]
             score = self.support[rows, labels]
@@ -481,6 +487,12 @@ class LabelIssues:
 
     def _drawn(self, draw: Draw) -> _Drawn:
         """Return the population of a draw with its verdicts; raise if the reviewed labels are not from it."""
+        known: dict[Draw, _Drawn] = self.__dict__.setdefault("_known_draws", {})
+        if draw not in known:
+            known[draw] = self._find_drawn(draw)
+        return known[draw]
+
+    def _find_drawn(self, draw: Draw) -> _Drawn:
         assert self.review is not None
         rows, labels, score = self._population(draw)
         review = self.review.take(np.flatnonzero(self.review.numbers == draw.number))
@@ -656,6 +668,7 @@ def find_label_issues(
     use_labels: bool = True,
     each_row_has_truth: bool | str = "auto",
     checked: Any = None,
+    row_groups: Any = None,
     label_names: Iterable[str] | None = None,
     row_ids: Iterable[Hashable] | None = None,
 ) -> LabelIssues:
@@ -678,6 +691,8 @@ def find_label_issues(
     checked : Review, tuple of (rows, labels, answers) or None, default=None
         Reviewed labels. A tuple holds a random draw of candidates: row indices, label indices, and answers (1 for
         right, 0 for wrong, nan for unsure). With at least 50 of them, the result shows probabilities.
+    row_groups : array-like of shape (n_samples,) or None, default=None
+        Group of every row, as in `LabelSupport.fit`.
     label_names : iterable of str or None, default=None
         Unique label names. The default is the columns of a dataframe `Y`, or ``y0, y1, ...``.
     row_ids : iterable or None, default=None
@@ -717,7 +732,7 @@ def find_label_issues(
     reject_lazy("find_label_issues", X, Y)
     if which not in ("wrong", "missing", "both"):
         raise ValueError(f"which must be 'wrong', 'missing' or 'both', got {which!r}.")
-    model = LabelSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked)
+    model = LabelSupport(kernel, use_labels, each_row_has_truth).fit(X, Y, checked, row_groups)
     return rank_labels(
         model,
         which=which,

@@ -16,6 +16,7 @@ from labelsieve._base import StrOptions, check_parameters, reject_lazy, validate
 from labelsieve._candidates import split_unknown
 from labelsieve._numerics.batches import batches
 from labelsieve._numerics.candidates import count_labels, fill_unknown, known_entries
+from labelsieve._numerics.row_groups import check_groups
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, dense, is_sparse
 from labelsieve.inspection._leave_one_out import (
@@ -55,8 +56,8 @@ class LabelSupport(BaseEstimator):
     Parameters
     ----------
     kernel : {"auto", "linear", "rbf"}, default="auto"
-        Kernel of the regression. "auto" chooses the kernel with the smaller leave-one-out error. Beyond 1000 rows, the
-        Gaussian kernel "rbf" is approximated with 500 landmark rows.
+        Kernel of the regression. "auto" chooses the kernel with the smaller leave-one-out error, and "linear" for
+        sparse features. Beyond 1000 rows, the Gaussian kernel "rbf" is approximated with 500 landmark rows.
     use_labels : bool, default=True
         If True, add ``Q``. Wrong candidates that always occur together then support each other. Ignored if each row has
         exactly one candidate, because the other labels then determine it.
@@ -150,7 +151,7 @@ class LabelSupport(BaseEstimator):
         self.use_labels = use_labels
         self.each_row_has_truth = each_row_has_truth
 
-    def fit(self, X: Any, y: Any, checked: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, checked: Any = None, row_groups: Any = None) -> Self:
         """Estimate the support for each label in each row.
 
         Parameters
@@ -163,6 +164,8 @@ class LabelSupport(BaseEstimator):
             Reviewed candidates: row indices, label indices, and answers (1 for right, 0 for wrong, nan for unsure).
             Draw them with `labelsieve.draw_candidates`. Candidates that are unlikely to be a random draw cause a
             warning.
+        row_groups : array-like of shape (n_samples,) or None, default=None
+            Group of every row. The support of a label comes from the rows of other groups.
 
         Returns
         -------
@@ -173,6 +176,7 @@ class LabelSupport(BaseEstimator):
         reject_lazy("LabelSupport", X, y)
         X, Y = validate_problem(self, X, y, min_samples=1, takes_unknown=True)
         n_samples = X.shape[0]
+        self._groups = check_groups(row_groups, n_samples)
         candidates = fill_unknown(Y)
         reviewed = Review.validate(checked, candidates)
         varies = varying_labels(Y)
@@ -255,11 +259,11 @@ class LabelSupport(BaseEstimator):
         related = self._related = np.flatnonzero(counts >= _FEWEST_OF_RELATED_LABEL)
         if self.use_labels and not self.has_one_label_per_row_ and 1 < len(related) <= _MAX_RELATED_LABELS:
             if len(related) == Y.shape[1]:
-                self.label_penalty_ = explain_by_other_labels(residuals, known)
+                self.label_penalty_ = explain_by_other_labels(residuals, known, self._groups)
             else:
                 part = residuals[:, related]
                 self.label_penalty_ = explain_by_other_labels(
-                    part, None if known is None else known[:, related]
+                    part, None if known is None else known[:, related], self._groups
                 )
                 residuals[:, related] = part
         support = np.negative(residuals, out=residuals)
@@ -309,7 +313,9 @@ class LabelSupport(BaseEstimator):
             self.kernel_, linear = "linear", self._linear_regression(X, Y)
             if self.kernel == "linear":
                 return linear
-        rbf = LeaveOneOut(rbf_directions(X), Y)
+            if self.kernel == "auto" and is_sparse(X):  # of words: a kernel is slow, and hardly better
+                return linear
+        rbf = LeaveOneOut(rbf_directions(X), Y, self._groups)
         if self.kernel == "auto" and not rbf.press < linear.press:
             return linear
         self.kernel_ = "rbf"
@@ -317,7 +323,7 @@ class LabelSupport(BaseEstimator):
 
     def _linear_regression(self, X: Matrix, Y: Matrix) -> LeaveOneOut:
         """Fit the regression with a linear kernel; `explanations` overrides this method."""
-        return LeaveOneOut(linear_directions(X), Y)
+        return LeaveOneOut(linear_directions(X), Y, self._groups)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

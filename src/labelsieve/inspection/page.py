@@ -28,6 +28,8 @@ key              content
                  support, ``p`` 1000 probability (only with reviewed labels), ``w`` triples of column, value among
                  ``values`` and 1000 effect, ``b o c q`` 1000 times what the base, other columns, the kernel and other
                  labels add, ``y`` strongest other label in words, ``g`` number of candidates of the row
+``of``           labels of each of the ``ids``
+``context``      texts of the columns ``shown`` with each of the ``ids``, if there are any
 ``range``        ends of the scale on which ``labels[].h`` counts
 ``look``         how many of the rows are flagged
 ===============  ======================================================================================================
@@ -42,6 +44,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labelsieve import __version__
+from labelsieve._numerics.candidates import fill_unknown
 from labelsieve._numerics.sparse import dense
 from labelsieve._pages import render
 from labelsieve._text import printable
@@ -64,6 +67,8 @@ _TAIL = 0.99
 _UNORDERED = ("category", "boolean", "text", "tags")
 #: Largest number of missing labels on the page.
 _MOST_SUGGESTED = 25
+#: Characters of a text in the details of a row.
+_MOST_CONTEXT = 300
 #: Bars of the histogram of all candidates.
 _N_BARS = 30
 
@@ -82,8 +87,8 @@ def render_page(audit: Audit) -> str:
     now = datetime.datetime.now(datetime.UTC)
     return render(
         "audit.html",
-        style="audit/page.css",
-        scripts=[f"audit/{name}.js" for name in scripts],
+        styles=["common.css", "audit/page.css"],
+        scripts=["common.js", *(f"audit/{name}.js" for name in scripts)],
         data=page_data(audit),
         generator=f"labelsieve {__version__}",
         command=audit.command,
@@ -91,7 +96,7 @@ def render_page(audit: Audit) -> str:
         facts=wording.facts(audit),
         answers=wording.answers(audit),
         banner=wording.banner(audit),
-        warnings=audit.warnings,
+        warnings=[*wording.leak_notes(audit), *audit.warnings],
         notes=list(wording.notes(audit)),
         measure=None if ranking is None else ranking.measure,
         has_subsamples=audit.stability is not None,
@@ -125,7 +130,10 @@ def _suggestions(audit: Audit) -> tuple[int, Iterator[dict[str, Any]]]:
 def _printable(record: dict[str, Any]) -> dict[str, Any]:
     """Return a suggestion with the reasons that speak for it."""
     reasons = [
-        {name: printable(str(reason[name])) for name in ("column", "value")}
+        {
+            "column": printable(reason["column"]),
+            "said": printable(reason["text"].removeprefix(reason["column"])),
+        }
         for reason in record["reasons"]
         if reason["effect"] > 0
     ]
@@ -352,6 +360,7 @@ def _rows(audit: Audit, explained: ExplainedIssues, columns: np.ndarray) -> dict
     issues, reasons = explained.issues, explained.reasons
     rows, labels = issues.rows[explained.listed], issues.labels[explained.listed]
     distinct, position = np.unique(rows, return_inverse=True)
+    labels_of = dense(fill_unknown(audit.dataset.candidates)[distinct])
     place = {int(column): number for number, column in enumerate(columns)}
     values: dict[str, int] = {}
     why = []
@@ -362,7 +371,7 @@ def _rows(audit: Audit, explained: ExplainedIssues, columns: np.ndarray) -> dict
         ):
             if int(column) not in place or effect >= 0:
                 continue
-            text = printable(_value(audit, row, int(column), int(feature)))
+            text = printable(wording.reason(audit, row, int(column), int(feature))[1])
             triples += [place[int(column)], values.setdefault(text, len(values)), round(1000 * float(effect))]
         why.append(triples)
     found: dict[str, Any] = {
@@ -390,14 +399,26 @@ def _rows(audit: Audit, explained: ExplainedIssues, columns: np.ndarray) -> dict
         "rows": found,
         "values": list(values),
         "ids": [printable(audit.dataset.row_ids[row]) for row in distinct],
+        "of": [np.flatnonzero(labels_of[row]).tolist() for row in range(len(distinct))],
+        **_context(audit, distinct),
     }
 
 
-def _value(audit: Audit, row: int, column: int, feature: int) -> str:
-    """Return the text of a cell; for a text column, the feature that counts."""
-    if audit.ranked_columns[column].role == "text":
-        return audit.dataset.feature_names[feature]
-    return audit.cell(row, column)
+def _context(audit: Audit, rows: np.ndarray) -> dict[str, Any]:
+    """Return the free text and the columns to show of some rows."""
+    if not audit.dataset.has_context:
+        return {}
+    contexts = [audit.dataset.context(int(row)) for row in rows]
+    return {
+        "shown": [printable(name) for name in contexts[0]] if contexts else [],
+        "context": [
+            [
+                printable(text if len(text) <= _MOST_CONTEXT else f"{text[:_MOST_CONTEXT]}…")
+                for text in found.values()
+            ]
+            for found in contexts
+        ],
+    }
 
 
 def _rounded(values: np.ndarray, digits: int) -> list[Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from labelsieve._base import BaseSelector
+from labelsieve._numerics.candidates import count_labels
 from labelsieve._numerics.scaling import within_range
 from labelsieve._row_problem import in_memory
 from labelsieve.io import Dataset
@@ -22,6 +23,33 @@ from labelsieve.methods.evidence import EvidenceSelector
 CRITERION = Criterion(EvidenceSelector().threshold, EvidenceSelector().ridge)
 #: Measures of a greedy method. Its scores are ranks only.
 _MEASURES = ("evidence", "criterion")
+
+
+#: A column whose squared correlation with a label is at least this reproduces it, if enough rows have the label.
+_LEAK, _FEWEST_LEAKED = 0.95, 10
+
+
+def evidence_of(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """Return the evidence of every feature alone, and its signed z² with every label."""
+    X, Y = within_range(dataset.X).astype(np.float64, copy=False), dataset.candidates
+    whole = Rows(in_memory(X, Y), np.zeros(X.shape[0], dtype=np.intp)).whole(form_gram=False)
+    signed = np.zeros((X.shape[1], Y.shape[1]))
+    signed[:, whole.labels.varying] = np.sign(whole.products) * whole.products**2 / whole.n_samples
+    return CRITERION.alone(whole.products, X.shape[0]), signed
+
+
+def find_leaks(dataset: Dataset, signed: np.ndarray) -> list[tuple[int, int]]:
+    """Return columns that reproduce a label, with the label that each one reproduces best."""
+    n_rows = dataset.X.shape[0]
+    counts, n_known = count_labels(dataset.candidates)
+    is_frequent = np.minimum(counts, n_known - counts) >= _FEWEST_LEAKED
+    share = np.abs(signed) * is_frequent / n_rows
+    best = share.argmax(axis=1)
+    found: dict[int, tuple[float, int]] = {}
+    for feature in np.flatnonzero(share.max(axis=1) >= _LEAK):
+        column, label = int(dataset.column_of[feature]), int(best[feature])
+        found[column] = max(found.get(column, (0.0, 0)), (float(share[feature, label]), label))
+    return [(column, label) for column, (_, label) in sorted(found.items())]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,11 +186,7 @@ class Ranking:
 
     @cached_property
     def _products(self) -> tuple[np.ndarray, np.ndarray]:
-        X, Y = within_range(self.dataset.X).astype(np.float64, copy=False), self.dataset.candidates
-        whole = Rows(in_memory(X, Y), np.zeros(X.shape[0], dtype=np.intp)).whole(form_gram=False)
-        signed = np.zeros((X.shape[1], Y.shape[1]))
-        signed[:, whole.labels.varying] = np.sign(whole.products) * whole.products**2 / whole.n_samples
-        return CRITERION.alone(whole.products, X.shape[0]), signed
+        return evidence_of(self.dataset)
 
     @property
     def feature_evidence(self) -> np.ndarray:

@@ -19,7 +19,7 @@ from labelsieve.inspection import wording
 from labelsieve.inspection.controlled import ControlledSelection
 from labelsieve.inspection.explanations import ExplainedIssues
 from labelsieve.inspection.label_issues import LabelIssues
-from labelsieve.inspection.ranking import CRITERION, Ranking
+from labelsieve.inspection.ranking import CRITERION, Ranking, evidence_of, find_leaks
 from labelsieve.inspection.stability import (
     SIGNIFICANT,
     EvidenceTest,
@@ -131,6 +131,17 @@ class Audit:
     def selected(self) -> list[str]:
         """Names of the columns to keep, best first."""
         return [] if self.ranking is None else [self.ranked_columns[j].name for j in self.ranking.kept]
+
+    @cached_property
+    def leaks(self) -> list[tuple[str, str]]:
+        """Columns that reproduce a label, with the label."""
+        if self.dataset.is_lazy:
+            return []
+        signed = evidence_of(self.dataset)[1] if self.ranking is None else self.ranking.feature_z2
+        return [
+            (self.dataset.columns[column].name, self.dataset.label_names[label])
+            for column, label in find_leaks(self.dataset, signed)
+        ]
 
     def expected_precision(self, n_columns: int) -> float:
         """Return the expected average precision for a number of columns, interpolated from the size curve."""
@@ -282,9 +293,15 @@ class Audit:
                     {
                         "column": self.ranked_columns[column].name,
                         "value": self.cell(row, int(column)),
+                        "text": " ".join(wording.reason(self, row, int(column), int(feature))),
                         "effect": float(effect),
                     }
-                    for column, effect in zip(reasons.columns[number], reasons.effects[number], strict=True)
+                    for column, feature, effect in zip(
+                        reasons.columns[number],
+                        reasons.features[number],
+                        reasons.effects[number],
+                        strict=True,
+                    )
                 ],
             }
 
@@ -316,6 +333,7 @@ class Audit:
             "n_features": len(dataset.feature_names),
             "n_labels": len(dataset.label_names),
             "n_candidates": None if dataset.is_lazy else self.n_candidates,
+            "leaks": [{"column": column, "label": label} for column, label in self.leaks],
             "answers": [
                 {"question": answer.question, "answer": answer.plain} for answer in wording.answers(self)
             ],

@@ -2,31 +2,39 @@
 
 Each line holds one label of one row: the row index (``sample``), the row name (``id:COLUMN``) if there is one, the
 label, the ``issue`` (wrong or missing) and a ``verdict``: right if the row should have the label, wrong if not, unsure,
-or empty. Labels of a random draw have its id (``draw``) and its planned size (``planned``).
+or empty. Labels of a random draw have its id (``draw``) and its planned size (``planned``). The other labels of the
+row, its free text and the columns to show (``show:COLUMN``) help the reviewer and are not read. If a label of a row
+has several lines, the last one counts.
+
+`labelsieve review` appends lines to such a file. Its last heading, ``data:CHECKSUM``, names the data, and a last line
+without a line end was not written completely and does not count. The JSON export of Label Studio is read too.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import replace
+import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 from pandas import DataFrame
 
-from labelsieve._numerics.sparse import entries, is_sparse
+from labelsieve._numerics.candidates import fill_unknown
+from labelsieve._numerics.sparse import dense, entries
 from labelsieve._text import csv_cell, csv_text
 from labelsieve.inspection._reviews import OPEN, Draw, Review, positions_in
 from labelsieve.inspection.guarantees import Correction
 from labelsieve.inspection.label_issues import VERDICTS, LabelIssues
+from labelsieve.inspection.label_studio import read_tasks
 from labelsieve.io.dataset import Dataset
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import read_records
 from labelsieve.io.source import Source
 
-_ID_PREFIX = "id:"
+_ID_PREFIX, _SHOWN_PREFIX = "id:", "show:"
+#: Heading of the column that binds a file of `labelsieve review` to its data.
+DATA_PREFIX = "data:"
+_FIRST_LINE_OF_JOURNAL = re.compile(rb"""[^\n]*[,;\t]"?data:[0-9a-f]{16}""")
 _ANSWERS = {word: code for code, word in VERDICTS.items()}
 _ISSUES = {"": False, "wrong": False, "missing": True}
 #: Words in the column of proposals.
@@ -39,7 +47,17 @@ def issues_to_csv(
     n_listed: int | None = None,
     corrections: Sequence[Correction] = (),
 ) -> str:
-    """Return ranked labels with their verdicts as CSV; missing labels follow the candidates.
+    """Return ranked labels with their verdicts as CSV; the parameters are those of `issues_to_frame`."""
+    return csv_text(issues_to_frame(issues, dataset, n_listed, corrections))
+
+
+def issues_to_frame(
+    issues: LabelIssues,
+    dataset: Dataset,
+    n_listed: int | None = None,
+    corrections: Sequence[Correction] = (),
+) -> DataFrame:
+    """Return ranked labels with their verdicts as a table; missing labels follow the candidates.
 
     `n_listed` limits the number of labels of each kind that have neither a verdict nor a proposal. `corrections` are
     proposed in a column of their own, in the order of the kinds.
@@ -72,9 +90,9 @@ def issues_to_csv(
             np.full(len(rows), part.which == "missing"),
             *_draws_of(part, rows, labels),
         )
-        tables.append(_to_frame(review, dataset, columns))
-    text = tables[0] if len(tables) == 1 else _stacked(tables)
-    return csv_text(text)
+        tables.append(_to_frame(review, dataset, {**columns, **_context_of(review, dataset)}))
+    check_names(dataset)
+    return tables[0] if len(tables) == 1 else _stacked(tables)
 
 
 def _stacked(tables: Sequence[DataFrame]) -> DataFrame:
@@ -102,12 +120,30 @@ def _draws_of(
 
 def review_to_csv(review: Review, dataset: Dataset) -> str:
     """Return labels to review as CSV, without ranks that could influence the verdicts."""
-    return csv_text(_to_frame(review, dataset, {}))
+    return csv_text(review_to_frame(review, dataset))
 
 
-def _to_frame(review: Review, dataset: Dataset, columns: dict[str, Sequence[object]]) -> DataFrame:
-    """Return a table in the format of `read_review`."""
+def review_to_frame(review: Review, dataset: Dataset) -> DataFrame:
+    """Return labels to review as a table, without ranks."""
+    check_names(dataset)
+    return _to_frame(review, dataset, _context_of(review, dataset))
+
+
+def journal_to_csv(review: Review, dataset: Dataset, checksum: str) -> str:
+    """Return a file of `labelsieve review` for data with this checksum."""
+    frame = _to_frame(review, dataset, {})
+    return csv_text(frame.assign(**{f"{DATA_PREFIX}{checksum}": ""}))
+
+
+def check_names(dataset: Dataset) -> None:
+    """Raise if two labels or two rows look the same in a review file."""
     _index_names(dataset.label_names, "labels")
+    if dataset.id_column is not None:
+        _index_names(list(map(str, dataset.row_ids)), "rows")
+
+
+def _to_frame(review: Review, dataset: Dataset, columns: Mapping[str, Sequence[object]]) -> DataFrame:
+    """Return a table in the format of `read_review`."""
     draws = {draw.number: draw for draw in review.draws}
     columns = {
         "sample": review.rows.tolist(),
@@ -119,10 +155,26 @@ def _to_frame(review: Review, dataset: Dataset, columns: dict[str, Sequence[obje
         "planned": [draws[number].size if number else "" for number in review.numbers.tolist()],
     }
     if dataset.id_column is not None:
-        names = list(map(str, dataset.row_ids))
-        _index_names(names, "rows")
-        columns = {f"{_ID_PREFIX}{dataset.id_column}": [names[row] for row in review.rows], **columns}
+        names = [str(dataset.row_ids[row]) for row in review.rows]
+        columns = {f"{_ID_PREFIX}{dataset.id_column}": names, **columns}
     return DataFrame(columns)
+
+
+def _context_of(review: Review, dataset: Dataset) -> dict[str, list[str]]:
+    """Return columns with the other labels of each row, its free text and the columns to show."""
+    rows, place = np.unique(review.rows, return_inverse=True)
+    Y = dense(fill_unknown(dataset.candidates)[rows]) > 0
+    found = {
+        "other labels": [
+            ", ".join(dataset.label_names[at] for at in np.flatnonzero(Y[row]) if at != label)
+            for row, label in zip(place, review.labels, strict=True)
+        ]
+    }
+    if dataset.has_context:
+        contexts = [dataset.context(int(row)) for row in rows]
+        for name in contexts[0] if contexts else ():
+            found[f"{_SHOWN_PREFIX}{name}"] = [contexts[row][name] for row in place]
+    return found
 
 
 def _index_names(names: Sequence[str], role: str) -> dict[str, int]:
@@ -149,17 +201,32 @@ def id_column(path: Path) -> str | None:
 def n_verdicts(path: Path) -> int:
     """Count the verdicts in a file; return 0 if it is not a review file."""
     try:
-        return int((_read(Source(path))["verdict"].str.strip() != "").sum())
+        table = _read(Source(path))
     except DatasetError:
         return 0
+    names = [name for name in table if name in ("sample", "label") or name.startswith(_ID_PREFIX)]
+    return int((table.drop_duplicates(names, keep="last")["verdict"].str.strip() != "").sum())
 
 
-def read_review(path: Path, dataset: Dataset) -> Review:
+def read_review(path: Path, dataset: Dataset, *, proposed: bool = False) -> Review:
     """Read a review file with any separator, line ending or byte order mark that spreadsheets write.
 
-    Rows are matched by the id column of the dataset if the file has that column, otherwise by number. Invalid or
-    duplicate lines raise `DatasetError`.
+    Rows are matched by the id column of the dataset if the file has that column, otherwise by number. Of several lines
+    for a label of a row, the last one counts. If `proposed`, proposals without a verdict count as verdicts outside
+    draws. Invalid lines raise `DatasetError`.
     """
+    lines, is_proposed = read_lines(path, dataset, proposed=proposed)
+    cells = lines.rows * len(dataset.label_names) + lines.labels
+    _, first = np.unique(cells, return_index=True)
+    _, last = np.unique(cells[::-1], return_index=True)
+    # In the order of the first lines, which is that of the draw.
+    latest = (len(cells) - 1 - last)[np.argsort(first)]
+    review = lines.take(latest)
+    return review.correct(is_proposed[latest] & (review.answers == OPEN))
+
+
+def read_lines(path: Path, dataset: Dataset, *, proposed: bool = False) -> tuple[Review, np.ndarray]:
+    """Return all lines of a review file, and a mask of the proposals if they are asked for."""
     source, n_rows = Source(path), dataset.X.shape[0]
     table = _read(source)
     id_heading = f"{_ID_PREFIX}{dataset.id_column}"
@@ -219,26 +286,24 @@ def read_review(path: Path, dataset: Dataset) -> Review:
             "that the file was written for",
             line=line,
         )
-    is_repeated = DataFrame({"row": rows, "label": labels}).duplicated()
-    if is_repeated.any():
-        raise source.error("duplicate row and label; remove the line", line=is_repeated.idxmax())
-    return review
-
-
-def read_proposals(path: Path, review: Review) -> np.ndarray:
-    """Return a mask of the labels of a review file that have a proposal and no verdict."""
-    table = _read(Source(path))
+    if not proposed:
+        return review, np.zeros(len(table), dtype=bool)
     if "proposed" not in table:
-        raise DatasetError(
-            f"{path}: has no column 'proposed'; write one with labelsieve issues --checked FILE --remove-at 10%."
+        raise source.error(
+            "has no column 'proposed'; write one with labelsieve issues --checked FILE --remove-at 10%"
         )
-    is_proposed = table["proposed"].str.strip().str.lower().isin(_PROPOSALS.values()).to_numpy()
-    mask: np.ndarray = is_proposed & (review.answers == OPEN)
-    return mask
+    return review, table["proposed"].str.strip().str.lower().isin(_PROPOSALS.values()).to_numpy()
 
 
 def _read(source: Source) -> DataFrame:
-    """Read the fields of a review file as strings, indexed by line number."""
+    """Read the fields of a review file as strings, indexed by the number of the line or task."""
+    if source.ending == ".json":
+        table = DataFrame(read_tasks(source), dtype=object).fillna("")
+        table.index += 1
+        _check_headings(table, source, "verdict")
+        return table
+    if _FIRST_LINE_OF_JOURNAL.match(source.raw) and not source.raw.endswith(b"\n"):
+        source.raw = source.raw[: source.raw.rfind(b"\n") + 1]
     (_, header), *lines = read_records(source)[0]
     lines = [(line, record) for line, record in lines if any(map(str.strip, record))]
     header = list(map(str.strip, header))
@@ -261,51 +326,3 @@ def _check_headings(table: DataFrame, source: Source, *headings: str) -> None:
             raise source.error(
                 f"not a review file: expected one column {heading!r}. Write a review file with labelsieve issues"
             )
-
-
-def corrected(dataset: Dataset, review: Review) -> Dataset:
-    """Return the dataset without the candidates that are wrong, and with the missing labels that are right."""
-    candidates = dataset.candidates
-    if is_sparse(candidates):
-        sign = np.where(review.is_missing, 1, -1)[review.is_error]
-        places = review.rows[review.is_error], review.labels[review.is_error]
-        changes = sp.csr_array((sign, places), shape=candidates.shape)
-        cleaned = sp.csr_array((candidates.astype(np.float64) + changes).astype(candidates.dtype))
-        cleaned.eliminate_zeros()
-    else:
-        cleaned = candidates.copy()
-        is_error = review.is_error
-        cleaned[review.rows[is_error], review.labels[is_error]] = review.is_missing[is_error]
-    role = "Y" if dataset.Y_candidates is None else "Y_candidates"
-    return replace(dataset, **{role: cleaned})
-
-
-def depends_on_columns(review: Review) -> bool:
-    """Return True if corrections were chosen with the help of the columns, not only by random draws from all."""
-    of_all = [draw.number for draw in review.draws if draw.is_of_all]
-    return bool((review.is_error & ~np.isin(review.numbers, of_all)).any())
-
-
-def provenance_file(path: Path) -> Path:
-    """Return the file next to a corrected copy that says how it was corrected."""
-    return path.with_name(f"{path.name}.review.json")
-
-
-def provenance_text(checksum: str, n_removed: int, n_added: int) -> str:
-    """Return the content of `provenance_file` for a copy with this checksum."""
-    return (
-        json.dumps({"sha256": checksum, "removed": n_removed, "added": n_added, "depends_on_columns": True})
-        + "\n"
-    )
-
-
-def is_cleaned(dataset: Dataset) -> bool:
-    """Return True if the labels of a file were corrected with the help of its columns."""
-    path = provenance_file(Path(dataset.source)) if dataset.source else None
-    if path is None or not path.is_file():
-        return False
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.get("sha256") == dataset.checksum and bool(dataset.checksum)

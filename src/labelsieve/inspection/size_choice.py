@@ -13,10 +13,11 @@ from sklearn.model_selection import check_cv
 
 from labelsieve._base import as_generator, check_problem, reject_lazy
 from labelsieve._numerics.candidate_precision import ridge_precision
+from labelsieve._numerics.row_groups import check_groups, draw_folds
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, is_sparse
 from labelsieve.methods._evidence.choice import FEWEST_ROWS, SizeCurve, size_grid
-from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
+from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes, find_features
 
 #: Largest size to try with more than 5000 features.
 _MOST_OF_MANY = 1000
@@ -29,6 +30,7 @@ def choose_size(
     *,
     sizes: Sequence[int] | None = None,
     cv: Any = 5,
+    row_groups: Any = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
 ) -> SizeCurve:
@@ -56,6 +58,8 @@ def choose_size(
         all features; with more than 5000 features, 12 sizes up to 1000.
     cv : int, splitter or iterable of (train, test), default=5
         Number of folds, or a splitter. Folds without candidates on either side are left out.
+    row_groups : array-like of shape (n_samples,) or None, default=None
+        Group of every row. Folds keep the rows of a group together if ``cv`` is a number; a splitter gets the groups.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the folds if ``cv`` is a number. The selector keeps its own.
     n_jobs : int or None, default=None
@@ -78,16 +82,21 @@ def choose_size(
     True
     """
     reject_lazy("choose_size", X, Y)
+    names = getattr(X, "columns", ())
     X, Y = check_problem(X, Y)
     X = within_range(X.tocsr() if is_sparse(X) else X)
     column_of = getattr(selector, "column_of", None)
     tried = _sizes(sizes, X.shape[1] if column_of is None else len(np.unique(column_of)))
-    folds = list(_folds(Y, cv, random_state))
+    groups = check_groups(row_groups, X.shape[0])
+    folds = list(_folds(Y, cv, random_state, groups))
     method = selector if column_of is None else selector.selector
     if isinstance(method, EvidenceSelector) and isinstance(cv, Integral) and X.shape[0] >= FEWEST_ROWS:
         group = None if column_of is None else np.unique(column_of, return_inverse=True)[1]
-        seeded = clone(method).set_params(random_state=random_state)
-        return evaluate_sizes(seeded, X, Y, column_of=group, sizes=tried, n_folds=int(cv)).curve
+        keep = find_features(method.keep, names, X.shape[1])
+        seeded = clone(method).set_params(random_state=random_state, keep=keep)
+        return evaluate_sizes(
+            seeded, X, Y, column_of=group, sizes=tried, n_folds=int(cv), row_groups=groups
+        ).curve
     # One fit serves all sizes, unless the ranking depends on the size.
     depends = getattr(selector, "ranking_depends_on_size", False)
     parts = [tried[i : i + 1] for i in range(len(tried))] if depends else [tried]
@@ -139,7 +148,9 @@ def _sizes(given: Sequence[int] | None, n_features: int) -> np.ndarray:
     return found
 
 
-def _folds(Y: Matrix, cv: Any, random_state: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _folds(
+    Y: Matrix, cv: Any, random_state: Any, groups: np.ndarray | None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield training and test rows of the folds with candidates to learn from."""
     n_samples = Y.shape[0]
     if isinstance(cv, Integral):
@@ -149,9 +160,9 @@ def _folds(Y: Matrix, cv: Any, random_state: Any) -> Iterator[tuple[np.ndarray, 
                 f"cv must be from 2 to the number of rows ({n_samples}). Got {cv!r}. Use fewer folds, or say yourself "
                 f"how many features to keep."
             )
-        number = as_generator(random_state).permutation(n_samples) % n_folds
+        number = draw_folds(n_samples, n_folds, as_generator(random_state), groups)
         folds = ((np.flatnonzero(number != fold), np.flatnonzero(number == fold)) for fold in range(n_folds))
     else:
-        folds = check_cv(cv).split(np.zeros((n_samples, 1)), Y)
+        folds = check_cv(cv).split(np.zeros((n_samples, 1)), Y, groups)
     has_candidates = np.asarray(Y.sum(axis=1)).ravel() > 0
     yield from ((train, test) for train, test in folds if has_candidates[train].any())

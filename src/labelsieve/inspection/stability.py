@@ -22,6 +22,7 @@ from labelsieve._numerics.batches import BUDGET
 from labelsieve._numerics.candidate_precision import LabelScale
 from labelsieve._numerics.candidates import fill_unknown, is_binary
 from labelsieve._numerics.moments import correlated_groups
+from labelsieve._numerics.row_groups import RowOrders, check_groups, draw_folds
 from labelsieve._numerics.scaling import within_range
 from labelsieve._numerics.sparse import Matrix, as_rows, dense, is_sparse
 from labelsieve._numerics.standardized import StandardizedFeatures
@@ -43,6 +44,8 @@ STABLE = 0.6
 SUBSTITUTE = 0.9
 #: Substitutes are searched among this many of the most frequent features.
 _MOST_COMPARED = 5000
+#: With fewer candidates per row and label, the labels are multiplied as a sparse matrix.
+_RARE = 0.1
 #: Above this p-value, labels may be no better than permuted ones.
 SIGNIFICANT = 0.05
 
@@ -175,6 +178,7 @@ def selection_stability(
     Y: Any,
     *,
     n_resamples: int = 30,
+    row_groups: Any = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -196,6 +200,8 @@ def selection_stability(
         Candidate labels, as for ``fit``.
     n_resamples : int, default=30
         Number of subsamples; an odd number leaves out the second half of the last pair.
+    row_groups : array-like of shape (n_samples,) or None, default=None
+        Group of every row. Subsamples keep the rows of a group together.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the subsamples. The selector keeps its own.
     n_jobs : int or None, default=None
@@ -235,7 +241,14 @@ def selection_stability(
     X, Y = as_rows(X, "X"), as_rows(Y, "Y")
     whole = clone(selector).fit(X, Y)
     return resample(
-        whole, X, Y, n_resamples=n_resamples, random_state=random_state, n_jobs=n_jobs, progress=progress
+        whole,
+        X,
+        Y,
+        n_resamples=n_resamples,
+        row_groups=row_groups,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        progress=progress,
     )
 
 
@@ -245,6 +258,7 @@ def resample(
     Y: Any,
     *,
     n_resamples: int,
+    row_groups: Any = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -255,7 +269,8 @@ def resample(
     features, candidates = check_problem(X, Y, takes_unknown=True)
     if hasattr(whole, "best_"):
         features = features[:, whole.best_]
-    parts = list(subsamples(features.shape[0], n_resamples, as_generator(random_state)))
+    groups = check_groups(row_groups, features.shape[0])
+    parts = list(subsamples(features.shape[0], n_resamples, as_generator(random_state), groups))
     if not have_candidates(candidates, parts):
         raise ValueError(
             "Y must have candidates in every subsample of the rows. Got a subsample with none. "
@@ -322,7 +337,13 @@ class EvidenceTest:
 
 
 def evidence_test(
-    X: Any, Y: Any, *, n_permutations: int = 199, random_state: Any = 0, threshold: float = 4.0
+    X: Any,
+    Y: Any,
+    *,
+    n_permutations: int = 199,
+    row_groups: Any = None,
+    random_state: Any = 0,
+    threshold: float = 4.0,
 ) -> EvidenceTest:
     """Test whether the features are associated with the candidate labels.
 
@@ -339,6 +360,8 @@ def evidence_test(
         Candidate labels, as for the ``fit`` of a selector.
     n_permutations : int, default=199
         Number of permutations; each costs one product of ``X`` and ``Y``.
+    row_groups : array-like of shape (n_samples,) or None, default=None
+        Group of every row. Permutations exchange whole groups of the same size.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the permutations.
     threshold : float, default=4.0
@@ -364,9 +387,9 @@ def evidence_test(
     X, Y = check_problem(X, Y, takes_unknown=True)
     rng = as_generator(random_state)
     n_samples = X.shape[0]
-    orders = (
-        np.arange(n_samples) if i == 0 else rng.permutation(n_samples) for i in range(n_permutations + 1)
-    )
+    rows = RowOrders(n_samples, check_groups(row_groups, n_samples))
+    rows.require()
+    orders = (np.arange(n_samples) if i == 0 else rows.draw(rng) for i in range(n_permutations + 1))
     total, *others = _totals(X, Y, orders, threshold)
     permuted = np.array(others)
     # Sums of the same numbers in another order may round differently.
@@ -474,11 +497,21 @@ def wilson_interval(n_hits: np.ndarray, n_runs: int) -> tuple[np.ndarray, np.nda
     return np.where(n_hits == 0, 0.0, centre - half), np.where(n_hits == n_runs, 1.0, centre + half)
 
 
-def subsamples(n_samples: int, n_subsamples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield the rows of disjoint halves, pair by pair; an odd number of rows leaves one out."""
+def subsamples(
+    n_samples: int, n_subsamples: int, rng: np.random.Generator, groups: np.ndarray | None = None
+) -> Iterator[np.ndarray]:
+    """Yield the rows of disjoint halves, pair by pair; an odd number of rows leaves one out.
+
+    Groups stay together, so that halves of groups may differ in size.
+    """
     size = n_samples // 2
     order = np.arange(n_samples)
     for number in range(n_subsamples):
+        if groups is not None:
+            if number % 2 == 0:
+                halves = draw_folds(n_samples, 2, rng, groups)
+            yield np.flatnonzero(halves == number % 2)
+            continue
         if number % 2 == 0:
             order = rng.permutation(n_samples)
         start = (number % 2) * size
@@ -542,9 +575,12 @@ def permuted_products(
     """Yield products of features and labels with the rows of the labels in these orders.
 
     Orders are processed in batches, of shape (n_features, n_orders, n_labels), so that each batch reads the features
-    once. Labels are only read in rows where a sparse feature is not 0, so that few rare features cost little.
+    once. Labels are only read in rows where a sparse feature is not 0, so that few rare features cost little. Products
+    of sparse features with rare labels are sparse.
     """
     X = features.X
+    if is_sparse(X) and not is_sparse(Y) and np.count_nonzero(Y) <= _RARE * Y.size:
+        Y = sp.csr_array(Y)
     used = np.arange(X.shape[0])
     if is_sparse(X):
         used = np.flatnonzero(np.diff(X.indptr))

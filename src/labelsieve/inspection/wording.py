@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labelsieve._numerics.candidates import fill_unknown
+from labelsieve._numerics.row_groups import RowOrders
 from labelsieve._text import percent, printable, short
 from labelsieve.inspection.stability import STABLE, EvidenceTest
 
@@ -85,7 +87,10 @@ def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
         f"The top {'column is' if len(audit.selected) == 1 else 'columns are'} {_join_names(audit.selected)}."
     )
     if audit.command == "audit" and audit.controlled is None:
-        return "Not tested", f": too few rows have candidate labels. {top}"
+        why = "too few rows have candidate labels"
+        if not can_be_exchanged(audit):
+            why = "the groups of rows differ in size, so permutations cannot exchange them"
+        return "Not tested", f": {why}. {top}"
     if audit.command == "audit" and audit.controlled is not None:
         n_related = int(audit.controlled.selected.sum())
         if not n_related:
@@ -94,14 +99,22 @@ def _columns(audit: Audit, ranking: Ranking) -> tuple[str, str]:
                 f", only all {n_columns:,} together. The columns with the most evidence come first. {top}",
             )
         verb = "is" if n_related == 1 else "are"
+        # The notes of the page have the whole promise.
+        first_sentence, _, _ = audit.controlled.promise.partition(". ")
         return (
             f"{n_related:,} of {_counted(n_columns, 'column')}",
-            f" {verb} related to a label. {audit.controlled.promise} {top}",
+            f" {verb} related to a label. {first_sentence}. {top}",
         )
     rest = f" selected by {ranking.method}. {top}"
     if ranking.n_arbitrary:
         rest += f" {arbitrary_note(ranking, audit.unit)}"
     return f"{ranking.n_kept:,} of {_counted(n_columns, 'column')}", rest
+
+
+def can_be_exchanged(audit: Audit) -> bool:
+    """Return True if permutations can exchange the groups of rows."""
+    dataset = audit.dataset
+    return dataset.is_lazy or RowOrders(dataset.X.shape[0], dataset.groups).is_possible
 
 
 def _size(audit: Audit, ranking: Ranking) -> tuple[str, str]:
@@ -122,6 +135,8 @@ def _size(audit: Audit, ranking: Ranking) -> tuple[str, str]:
             f"{without:.2f} with none. {kept:,} {'is' if kept == 1 else 'are'} kept.",
         )
     gist = f"Keep all {n_columns:,}" if kept == n_columns else f"Keep {kept:,}"
+    if n_columns == 1:
+        gist = "Keep it"
     if ranking.is_size_given:
         gist = f"You asked for {kept:,}"
     compared = []
@@ -348,9 +363,35 @@ def assumption(explained: ExplainedIssues) -> str:
     return "Does not assume a right label in every row (--each-row-has-truth changes this)."
 
 
+def reason(audit: Audit, row: int, column: int, feature: int) -> tuple[str, str]:
+    """Return a column and what it says in a row, e.g. "plot" and "contains haunted"; `feature` has most influence."""
+    found, dataset = audit.ranked_columns[column], audit.dataset
+    name = dataset.feature_names[feature]
+    word = name.removeprefix(f"{found.name} contains ")
+    if found.role == "text" and word != name:
+        return found.name, f"{'contains' if dataset.X[row, feature] else 'lacks'} {word}"
+    value = audit.cell(row, column)
+    if found.role == "vector":
+        return found.name, "(vector)"
+    return found.name, "is missing" if value == "missing" else f"= {value}"
+
+
+def leak_notes(audit: Audit) -> list[str]:
+    """Return a sentence for every column that reproduces a label."""
+    notes = []
+    for column, label in audit.leaks:
+        option = shlex.quote(column) if "Command" in audit.provenance else repr(column)
+        remedy = f"--ignore {option}" if "Command" in audit.provenance else f"ignore={option}"
+        notes.append(
+            f"Column {short(column)} reproduces the label {short(label)}. Leave it out with {remedy}."
+        )
+    return notes
+
+
 def headline(audit: Audit) -> str:
-    """Return the name and the sizes of the table in one line."""
-    return f"{printable(audit.dataset.name or 'table')}: {', '.join(facts(audit))}"
+    """Return the name and the sizes of the table in one line, and columns that reproduce a label."""
+    line = f"{printable(audit.dataset.name or 'table')}: {', '.join(facts(audit))}"
+    return " ".join([line + "." if audit.leaks else line, *leak_notes(audit)])
 
 
 def facts(audit: Audit) -> list[str]:

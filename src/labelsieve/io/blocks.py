@@ -19,6 +19,7 @@ import pandas as pd
 
 from labelsieve._blocks.streamed import lazy_rows
 from labelsieve._numerics.sparse import dense
+from labelsieve._text import install_command
 from labelsieve.io.column_choice import NOMINAL_PREFIX, choose_columns, plain_name
 from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import TABLE_FORMATS, detect_separator, has_numbers, import_pyarrow
@@ -58,7 +59,8 @@ def open_in_blocks(sources: Sequence[Source], options: ReadOptions, rows: int | 
     try:
         import dask.delayed  # noqa: F401
     except ImportError:
-        raise first.error("can only be read in blocks with dask; pip install 'labelsieve[dask]'") from None
+        command = install_command("dask", "distributed")
+        raise first.error(f"can only be read in blocks with dask; install it: {command}") from None
     if options.missing == "mean":
         raise first.error("cannot be read in blocks with `missing='mean'`; use 'zero'")
     if options.unknown is not None:

@@ -1,4 +1,4 @@
-"""Infer the role of a column from its cells: number, date, category, text, tags, identifier or constant."""
+"""Infer the role of a column from its cells: number, vector, date, category, text, tags, identifier or constant."""
 
 from __future__ import annotations
 
@@ -15,37 +15,55 @@ from pandas.api.types import infer_dtype
 
 from labelsieve._numerics.candidates import is_binary
 from labelsieve.io.errors import Fail
-from labelsieve.io.spellings import (
-    DASHES,
-    MISSING,
-    TAG_SEPARATORS,
-    clean_tags,
-    read_booleans,
-    read_dates,
-    read_list,
-    read_numbers,
-    split_tags,
-)
+from labelsieve.io.quantities import read_quantities
+from labelsieve.io.spellings import DASHES, MISSING, read_booleans, read_dates, read_numbers
+from labelsieve.io.tags import clean_tags, guess_separator, object_tags, read_list, read_object, split_tags
 
 # If at least this fraction of the cells are numbers or dates, the others count as invalid.
 _MIN_FRACTION = 0.9
 # With fewer rows, unique values may still be categories.
 _MIN_IDENTIFIERS = 5
 _MAX_IDENTIFIER_LENGTH = 64
-_MAX_TAG_LENGTH = 40
+# Single words with more different values than this share of the rows are identifiers, and several words are text.
+_MOSTLY_DIFFERENT = 0.8
+# Shorter lists of whole numbers may be codes.
+_MIN_VECTOR_LENGTH, _MIN_WHOLE_VECTOR_LENGTH = 3, 16
 # Digits with leading zeros are codes, such as postal codes.
-_LEADING_ZERO = re.compile(r"^\s*0\d+\s*$", re.MULTILINE)
+_LEADING_ZERO = re.compile(r"^\s*0\d+(?:\.\d+)?\s*$", re.MULTILINE)
 _ID_NAME = re.compile(
-    r"(?:^|[^a-z])(?:id|ids|uuid|guid|key|nr|no|number|identifier|index|row)$|^(?:id|uuid|guid|row|index)(?:[^a-z]|$)"
+    r"(?:^|[^a-z])(?:id|ids|uuid|guid|key|nr|no|number|identifier|index|row)$|^(?:id|uuid|guid|row|index)(?:[^a-z]|$)|"
+    r"(?:app|user|member|author|artist|movie|film|show|video|song|track|book|game|item|product|article|paper|post|tweet|"
+    r"comment|parent|link|page|doc|document|file|image|img|photo|case|patient|subject|sample|study|order|customer|client|"
+    r"account|session|device|event|job|task|ticket|issue|question|answer|review|recipe|hotel|store|listing|host|imdb|"
+    r"tmdb|record|object|entity|node|gene|new|worker|rater|annotator|show)ids?$"
 )
+# Identifiers that are recognized by their form, and their names.
+_ENDINGS = (
+    "jpe?g|png|gif|bmp|tiff?|webp|svg|pdf|docx?|xlsx?|pptx?|csv|tsv|txt|json|xml|html?|zip|gz|tar|mp[34]|wav|flac|"
+    "avi|mov|mkv|py|js|java|cpp|exe|apk|dcm|nii|npy|npz|parquet|ipynb"
+)
+_ID_FORMS = {
+    "web addresses": re.compile(r"(?:https?|ftp|s3)://\S+|www\.\S+\.\S+", re.IGNORECASE),
+    "e-mail addresses": re.compile(r"[^\s@]+@[^\s@]+\.[a-z]{2,}", re.IGNORECASE),
+    "hashes": re.compile(
+        r"(?=.*\d)(?=.*[a-f])[0-9a-f]{16,128}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
+    ),
+    "file names": re.compile(
+        rf"[^\n]*[^\s.]\.(?:{_ENDINGS})|(?:[a-z]:\\|\.{{0,2}}/)\S*[/\\]\S+", re.IGNORECASE
+    ),
+    "phone numbers": re.compile(r"[+(0][\d\s().-]{6,20}|\d{2,4}(?:[\s-]\d{2,4}){2,4}"),
+}
+_SEVERAL = re.compile(r"\s*[\r\n,;|]+\s*")
+# Scripts without spaces between words.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass(frozen=True)
 class TypedColumn:
     """Column with a role and converted values.
 
-    Values are numbers with NaN (number, boolean), timestamps with NaT (date), or tuples of strings (tags) and
-    strings with None for missing values.
+    Values are numbers with NaN (number, boolean), timestamps with NaT (date), arrays of numbers (vector), or tuples of
+    strings (tags) and strings with None for missing values.
     """
 
     role: str
@@ -55,6 +73,10 @@ class TypedColumn:
     separator: str | None = None
     #: Categories in their declared order.
     categories: tuple[str, ...] | None = None
+    #: Unit of each number, if units differ that cannot be converted.
+    units: np.ndarray | None = None
+    #: True for identifiers such as web addresses, which are poor names of rows.
+    is_long_id: bool = False
 
     @property
     def n_missing(self) -> int:
@@ -82,13 +104,17 @@ def _cell_text(value: Any) -> Any:
     """Convert one cell to a string, a tuple of strings or None."""
     if isinstance(value, str):
         text = value.strip()
+        found = read_object(text)
+        if found is not None:
+            return object_tags(found) or text
         return None if text.lower() in MISSING else text
     if isinstance(value, (list, tuple, np.ndarray)):
         return clean_tags(value)
     if isinstance(value, (set, frozenset)):
         return clean_tags(sorted(value, key=str))
     if isinstance(value, dict):
-        return json.dumps(value, default=str)
+        named = object_tags(value)
+        return json.dumps(value, default=str) if named is None else named
     if isinstance(value, bytes):
         return _cell_text(value.decode("utf-8", errors="replace"))
     if isinstance(value, date):  # includes datetimes and timestamps of pandas
@@ -97,7 +123,44 @@ def _cell_text(value: Any) -> Any:
         return _cell_text(str(value.total_seconds()))
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
+    if isinstance(value, (float, np.floating)) and value.is_integer() and abs(float(value)) < 1e15:
+        return str(int(value))
     return _cell_text(str(value))  # also converts missing values of Python, NumPy and pandas to None
+
+
+def read_vectors(cells: Any) -> np.ndarray | None:
+    """Convert cells to arrays of numbers of one length, and missing values to None. Return None if others occur."""
+    if cells.dtype != object:
+        return None
+    vectors: list[np.ndarray | None] = []
+    for cell in cells:
+        if cell is None or (isinstance(cell, (float, str)) and (cell != cell or not cell)):
+            vectors.append(None)
+            continue
+        vector = _read_vector(cell)
+        if vector is None:
+            return None
+        vectors.append(vector)
+    found = [vector for vector in vectors if vector is not None]
+    if not found or len({len(vector) for vector in found}) > 1 or len(found[0]) < _MIN_VECTOR_LENGTH:
+        return None
+    is_whole = all((vector == np.floor(vector)).all() for vector in found)
+    return None if is_whole and len(found[0]) < _MIN_WHOLE_VECTOR_LENGTH else _object_array(vectors)
+
+
+def _read_vector(cell: Any) -> np.ndarray | None:
+    """Convert a list of finite numbers to an array, or return None."""
+    if isinstance(cell, str):
+        if cell[:1] + cell[-1:] not in ("[]", "()"):
+            return None
+        cell = cell[1:-1].replace(",", " ").split()
+    if not isinstance(cell, (list, tuple, np.ndarray)) or not len(cell):
+        return None
+    try:
+        vector = np.array(cell, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return vector if vector.ndim == 1 and np.isfinite(vector).all() else None
 
 
 def infer_column_type(
@@ -115,6 +178,13 @@ def infer_column_type(
     """
     if role is None and cells.dtype.kind == "f" and isinstance(cells.dtype, np.dtype):
         return _number_column(np.asarray(cells, dtype=np.float64), name)
+    vectors = read_vectors(cells) if role in (None, "vector") else None
+    if vectors is not None:
+        return TypedColumn("vector", vectors)
+    if role == "vector":
+        raise fail(
+            f"column {name!r} must contain lists of numbers of one length for the role 'vector'; check `roles`"
+        )
     numbers = plain_numbers(cells) if role is None else None
     if numbers is not None and numbers.min() < numbers.max():
         found = _number_column(numbers, name)
@@ -158,12 +228,17 @@ def _number_column(values: np.ndarray, name: str) -> TypedColumn:
     if is_binary(present):
         return TypedColumn("boolean", values, note)
     is_whole = (present == np.floor(present)).all()
-    if is_whole and is_complete and len(values) >= _MIN_IDENTIFIERS:
-        is_count = (np.diff(values) == 1).all()
-        if is_count or (_is_id_name(name) and len(np.unique(values)) == len(values)):
-            return TypedColumn("id", _format_numbers(values), "a different number in every row")
+    if is_complete and len(values) >= _MIN_IDENTIFIERS:
+        is_count = is_whole and (np.diff(values) == 1).all()
+        is_called_id = (is_whole and _is_id_name(name)) or name.lower() == "id"
+        if is_count or (is_called_id and len(np.unique(values)) == len(values)):
+            return TypedColumn(
+                "id", _format_numbers(values), _doubt("a different number in every row", name, "number")
+            )
     if is_whole and _is_id_name(name):
-        return TypedColumn("category", _format_numbers(values), "numeric identifiers that repeat")
+        return TypedColumn(
+            "category", _format_numbers(values), _doubt("numeric identifiers that repeat", name, "number")
+        )
     return TypedColumn("number", values, note)
 
 
@@ -172,8 +247,8 @@ def _is_id_name(name: str) -> bool:
 
     Examples
     --------
-    >>> [_is_id_name(name) for name in ("ID", "ticket_id", "ticketId", "humid", "paid")]
-    [True, True, True, False, False]
+    >>> [_is_id_name(name) for name in ("ID", "ticket_id", "ticketId", "appid", "humid", "paid")]
+    [True, True, True, True, False, False]
     """
     split = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return bool(_ID_NAME.search(split.lower()))
@@ -190,6 +265,8 @@ class _Column:
         self.n_present = self.counts.total()
         #: Counts of the cells that are not lists.
         self.words: dict[str, int] = {text: n for text, n in self.counts.items() if isinstance(text, str)}
+        #: Units of the words, if they differ.
+        self.units: dict[str, str] = {}
 
     def infer(self) -> TypedColumn:
         """Convert the column to the role that its cells suggest."""
@@ -205,18 +282,30 @@ class _Column:
         if len(self.words) == 1:
             return TypedColumn("category", self.strings, f"{_shorten(next(iter(self.words)))} or missing")
         if any(map(_LEADING_ZERO.fullmatch, self.words)):
-            return replace(self._as_words(), note="digits with leading zeros treated as text")
+            note = self._doubt("digits with leading zeros treated as text", "number")
+            return replace(self._as_words(), note=note)
         numbers, note = self._read("number")
         has_dashes = bool(numbers) and self.words.keys() - numbers.keys() <= DASHES
         if has_dashes or self._fraction(numbers) >= _MIN_FRACTION:
             column = self._typed("number", numbers, note)
             found = _number_column(column.values, self.name)
-            values = self.strings if found.role == "id" else found.values  # keep identifiers as written
-            return TypedColumn(found.role, values, "; ".join(filter(None, (column.note, found.note))))
+            notes = "; ".join(filter(None, (column.note, found.note)))
+            # Keep identifiers as written.
+            return replace(
+                column,
+                role=found.role,
+                note=notes,
+                values=self.strings if found.role == "id" else found.values,
+            )
         dates, note = self._read("date")
         if self._fraction(dates) >= _MIN_FRACTION:
             return self._typed("date", dates, note)
-        return self._as_words() if self._find_tag_separator() is None else self._as_tags()
+        form = self._identifier_form()
+        if form is not None:
+            return TypedColumn("id", self.strings, self._doubt(form, "text"), is_long_id=True)
+        if self._holds_objects():
+            return TypedColumn("ignored", self.strings, "objects without a name")
+        return self._as_words() if guess_separator(self.words) is None else self._as_tags()
 
     def convert(self, role: str, fail: Fail) -> TypedColumn:
         """Convert the column to a given role."""
@@ -233,15 +322,25 @@ class _Column:
                 f"column {self.name!r} must contain {kind} for the role {role!r}, got {first}; read it with "
                 f"`roles={ {self.name: 'category'} }`"
             )
-        column = self._typed(role, meaning, note)
+        column = self._typed(role, meaning, note, is_given=True)
         if role == "number":
             column.values[np.isinf(column.values)] = np.nan
         return column
 
+    def _doubt(self, note: str, other_role: str) -> str:
+        return _doubt(note, self.name, other_role)
+
     def _read(self, role: str) -> tuple[dict[str, Any], str]:
         """Parse the words as numbers, dates or booleans. Return the values and a note about their format."""
         if role == "number":
-            return read_numbers(self.words, commas_are_decimal=self.is_european)
+            numbers, note = read_numbers(self.words, commas_are_decimal=self.is_european)
+            if self._fraction(numbers) >= _MIN_FRACTION:
+                return numbers, note
+            quantities, units, other = read_quantities(self.words, commas_are_decimal=self.is_european)
+            if len(quantities) <= len(numbers):
+                return numbers, note
+            self.units = units
+            return quantities, other
         if role == "date":
             return read_dates(self.words, days_first=self.is_european)
         return read_booleans(self.words), ""
@@ -250,8 +349,10 @@ class _Column:
         """Return the fraction of the cells that were parsed."""
         return sum(self.words[text] for text in meaning) / self.n_present
 
-    def _typed(self, role: str, meaning: dict[str, Any], note: str = "") -> TypedColumn:
-        """Build a column of numbers, dates or booleans, with a note about invalid cells."""
+    def _typed(
+        self, role: str, meaning: dict[str, Any], note: str = "", *, is_given: bool = False
+    ) -> TypedColumn:
+        """Build a column of numbers, dates or booleans, with a note about their format and invalid cells."""
         missing, dtype = (
             (np.datetime64("NaT", "s"), "datetime64[s]") if role == "date" else (np.nan, "float64")
         )
@@ -261,15 +362,17 @@ class _Column:
         if invalid:
             example = _shorten(next(iter(invalid)))
             invalid_note = f"{sum(invalid.values())} invalid cells ({example}) treated as missing"
-        return TypedColumn(role, values, "; ".join(filter(None, (note, invalid_note))))
+        note = "; ".join(filter(None, (note, invalid_note)))
+        if note and not is_given:
+            note = self._doubt(note, "category")
+        units = None
+        if role == "number" and len(set(self.units.values())) > 1:
+            units = _object_array([self.units.get(text) if text in meaning else None for text in self.texts])
+        return TypedColumn(role, values, note, units=units)
 
     def _as_tags(self) -> TypedColumn:
         """Convert the cells to tuples of tags."""
-        separator = self.separator or self._find_tag_separator()
-        if separator is None:
-            separator = next(
-                (mark for mark in TAG_SEPARATORS if any(mark in text for text in self.words)), None
-            )
+        separator = self.separator or guess_separator(self.words, is_label=True)
         meaning: dict[Any, Any] = {text: split_tags(text, separator) for text in self.words}
         is_split = separator is not None and any(
             separator in text and read_list(text) is None for text in self.words
@@ -280,45 +383,52 @@ class _Column:
     def _holds_lists(self) -> bool:
         """Return True if nearly all cells are written as lists."""
         least = _MIN_FRACTION * len(self.words)
-        if sum(text[0] in "[({" for text in self.words) < least:
+        if sum(text[0] in "[({<" for text in self.words) < least:
             return False
         return sum(read_list(text) is not None for text in self.words) >= least
 
-    def _find_tag_separator(self) -> str | None:
-        """Return the first separator that splits the cells into short tags which repeat."""
-        for separator in TAG_SEPARATORS:
-            split = [count for text, count in self.words.items() if separator in text]
-            if len(split) < 2 or sum(split) < 0.05 * self.n_present:
-                continue
-            tags: Counter[str] = Counter()
-            for text, count in self.words.items():
-                tags.update(dict.fromkeys(split_tags(text, separator), count))
-            if not tags or max(map(len, tags)) > _MAX_TAG_LENGTH:
-                continue
-            n_words = sum(len(tag.split()) for tag in tags) / len(tags)
-            is_repeated = tags.total() >= min(4, self.n_present / 5) * len(tags)
-            if is_repeated and n_words <= (2 if separator == "," else 3):
-                return separator
+    def _holds_objects(self) -> bool:
+        """Return True if nearly all cells are different JSON objects."""
+        return 2 * len(self.words) >= self.n_present and all(read_object(text) for text in self.words)
+
+    def _identifier_form(self) -> str | None:
+        """Return the kind of identifiers that nearly all cells hold by their form, such as web addresses."""
+        for kind, form in _ID_FORMS.items():
+            n_matched = sum(
+                count
+                for text, count in self.words.items()
+                if form.fullmatch(text) or all(map(form.fullmatch, _SEVERAL.split(text)))
+            )
+            if n_matched >= _MIN_FRACTION * self.n_present:
+                return kind
         return None
 
     def _as_words(self) -> TypedColumn:
         """Convert the cells to identifiers, free text or categories."""
         n_different = len(self.words)
-        n_words = sum(len(text.split()) for text in self.words) / n_different
+        n_words = (
+            sum(len(text.split()) + len(_UNSPACED.findall(text)) // 2 for text in self.words) / n_different
+        )
         length = sum(map(len, self.words)) / n_different
+        is_different = n_different > _MOSTLY_DIFFERENT * self.n_present and n_different >= _MIN_IDENTIFIERS
+        is_unique = n_different == len(self.texts)
         if (
-            n_different == len(self.texts) >= _MIN_IDENTIFIERS
+            is_different
             and max(map(len, self.words)) <= _MAX_IDENTIFIER_LENGTH
-            and (_is_id_name(self.name) or n_words < 1.2)
+            and (n_words < 1.2 or (is_unique and _is_id_name(self.name)))
         ):
-            return TypedColumn("id", self.strings, "a different text in every row")
+            note = f"a different text in {'every row' if is_unique else 'most rows'}"
+            return TypedColumn("id", self.strings, self._doubt(note, "text"))
         if n_different >= _MIN_IDENTIFIERS and (
-            length >= 60
-            or (n_words >= 3 and 2 * n_different > self.n_present)
-            or n_different > 0.8 * self.n_present
+            length >= 60 or (n_words >= 3 and 2 * n_different > self.n_present) or is_different
         ):
             return TypedColumn("text", self.strings)
         return TypedColumn("category", self.strings)
+
+
+def _doubt(note: str, name: str, other_role: str) -> str:
+    """Add the option that changes a role to a note about it."""
+    return f"{note} (if not: `roles={ {name: other_role} }`)"
 
 
 def _object_array(cells: Sequence[Any]) -> np.ndarray:

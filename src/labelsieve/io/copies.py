@@ -24,8 +24,10 @@ from labelsieve.io.frames import (
     sheet_rows,
     table_format,
 )
-from labelsieve.io.spellings import MISSING, boolean_value, parse_list
+from labelsieve.io.labels import Labels
+from labelsieve.io.spellings import MISSING, boolean_value
 from labelsieve.io.tables import Origin
+from labelsieve.io.tags import parse_list, split_tags, tag_text
 from labelsieve.io.writing import replacing, write
 
 __all__ = ["can_copy", "write_corrected", "write_selected"]
@@ -48,7 +50,8 @@ def write_selected(dataset: Dataset, columns: Sequence[int], path: Path) -> bool
     """
     origin: Origin | None = dataset._origin
     named = [position for position, column in enumerate(dataset.columns) if column.role in ("id", "label")]
-    kept = sorted({*named, *columns})
+    blocks = [part for position in columns for part in dataset.columns[position].block]
+    kept = sorted({*named, *columns, *blocks})
     if origin is not None and can_copy(origin.source.path, path):
         _copy(origin, kept, path, {})
         return True
@@ -100,6 +103,8 @@ def write_corrected(
     for kind, entries in enumerate((removed, added)):
         for row, label in entries:
             position, tag = origin.labels.origins[label]
+            if position in origin.labels.merged:
+                position = _merged_cell(origin.labels, dataset.frame.iloc[row], tag, is_new=kind == 1)
             tags_by_cell.setdefault((row, position), ([], []))[kind].append(tag)
     changes = {}
     for (row, position), (gone, new) in tags_by_cell.items():
@@ -113,6 +118,20 @@ def write_corrected(
             cell = _remove_tags(cell, set(gone), separator)
         changes[row, position] = _add_tags(cell, new, separator, cells) if new else cell
     return _copy(origin, range(len(dataset.columns)), path, changes)
+
+
+def _merged_cell(labels: Labels, cells: Any, tag: str | None, *, is_new: bool) -> int:
+    """Return the position of the merged column that has a tag, or of one to add it to: an empty one, else the last."""
+    for position in labels.merged:
+        cell = cells.iloc[position]
+        tags = (
+            split_tags(str(cell), labels.separators[position])
+            if isinstance(cell, str)
+            else _items_of(cell)[1]
+        )
+        if _is_empty(cell) if is_new else tag in map(tag_text, tags):
+            return position
+    return labels.merged[-1]
 
 
 def _cell_that_says(cells: Any, truth: bool) -> Any:
@@ -137,21 +156,29 @@ def _add_tags(cell: Any, tags: list[Any], separator: str | None, cells: Any) -> 
     ('billing; bug; login', '["a", "b"]')
     >>> _add_tags(None, ["b"], None, [None, '["a"]']), _add_tags("", ["b", "c"], None, ["a"])
     ('["b"]', 'b;c')
+    >>> _add_tags('[{"id": 1, "name": "a"}]', ["b"], None, ['[{"id": 2, "name": "b"}]'])
+    '[{"id": 1, "name": "a"}, {"id": 2, "name": "b"}]'
     """
-    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
-        return [*cell, *tags]
+    is_list, items, write_items = _items_of(cell)
+    example = cell
+    if not items and (is_list or _is_empty(cell)):
+        example = next((other for other in cells if not _is_empty(other) and _items_of(other)[1]), cell)
+        if _is_empty(example):
+            example = next((other for other in cells if not _is_empty(other)), "")
+    known = _items_of(example)[1]
     if _is_empty(cell):
-        filled = next((other for other in cells if not _is_empty(other)), "")
-        if isinstance(filled, (list, tuple, set, frozenset, np.ndarray)):
-            return [*tags]
-        if isinstance(filled, str) and (found := parse_list(filled)) is not None:
-            return found[1](tags)
-        return (separator or ";").join(map(str, tags))
-    if isinstance(cell, str) and (found := parse_list(cell)) is not None:
-        return found[1]([*found[0], *tags])
-    separator = separator or ";"
-    gap = " " if f"{separator} " in str(cell) else ""
-    return f"{separator}{gap}".join([str(cell), *map(str, tags)])
+        is_list, _, write_items = _items_of(example)
+    if not is_list:
+        if not isinstance(example, (str, int, float, np.integer, np.floating)):
+            raise _uneditable(cell, tags)
+        separator = separator or ";"
+        gap = " " if f"{separator} " in str(cell) else ""
+        return f"{separator}{gap}".join([*([] if _is_empty(cell) else [str(cell)]), *map(str, tags)])
+    added: list[Any] = list(tags)
+    if any(isinstance(item, dict) for item in known):
+        objects: dict[Any, Any] = {tag_text(item): item for other in cells for item in _items_of(other)[1]}
+        added = [objects.get(tag, {"name": tag}) for tag in tags]
+    return write_items([*items, *added])
 
 
 def _remove_tags(cell: Any, tags: set[Any], separator: str | None) -> Any:
@@ -164,22 +191,30 @@ def _remove_tags(cell: Any, tags: set[Any], separator: str | None) -> Any:
     >>> _remove_tags("['a', 'b']", {"b"}, None), _remove_tags("['a' 'b' 'c']", {"b"}, None)
     ("['a']", "['a' 'c']")
     """
-    write_items: Callable[[list[Any]], Any]
-    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
-        items, write_items = [*cell], list
-    elif not isinstance(cell, str):  # a number is a single tag
-        items, write_items = [cell], lambda _: None
-    elif (found := parse_list(cell)) is not None:
-        items, write_items = found
-    else:
+    is_list, items, write_items = _items_of(cell)
+    if not is_list and isinstance(cell, str):
         items, write_items = cell.split(separator) if separator else [cell], (separator or "").join
-    texts = [str(item).strip() for item in items]
+    elif not is_list:  # a number is a single tag
+        items, write_items = [cell], lambda _: None
+    texts = [None if isinstance(item, bytes) else tag_text(item) for item in items]
     if not tags.issubset(texts):
-        raise DatasetError(
-            f"the cell {str(cell)[:80]!r} must contain the tags {', '.join(sorted(tags))[:80]!r} in a notation that "
-            "can be edited; remove them by hand."
-        )
+        raise _uneditable(cell, tags)
     return write_items([item for item, text in zip(items, texts, strict=True) if text not in tags])
+
+
+def _items_of(cell: Any) -> tuple[bool, list[Any], Callable[[list[Any]], Any]]:
+    """Return True, the items and their writer if a cell holds a list, in any notation."""
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        return True, [*cell], list
+    found = parse_list(cell) if isinstance(cell, str) else None
+    return (False, [], list) if found is None else (True, *found)
+
+
+def _uneditable(cell: Any, tags: Iterable[Any]) -> DatasetError:
+    return DatasetError(
+        f"the cell {str(cell)[:80]!r} must contain the tags {', '.join(sorted(map(str, tags)))[:80]!r} in a notation "
+        "that can be edited; change it by hand."
+    )
 
 
 def _copy(origin: Origin, positions: Sequence[int], path: Path, changes: Changes) -> str | None:

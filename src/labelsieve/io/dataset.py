@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -20,12 +21,15 @@ from labelsieve._numerics.sparse import Matrix, check_structure, entries, is_spa
 from labelsieve._text import html_table
 from labelsieve.io.description import DatasetDescription, describe
 from labelsieve.io.errors import DatasetError
+from labelsieve.io.spellings import MISSING, plain_float
+from labelsieve.io.tags import clean_tags, object_tags, read_list, read_object
 
 # Control characters, lone surrogates and two noncharacters.
 _UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 # Maximum number of labels in the notebook view.
 _LABELS_SHOWN = 10
 _MAX_CELL_LENGTH = 60
+_MAX_CONTEXT_LENGTH = 600
 
 
 class Column(NamedTuple):
@@ -35,7 +39,7 @@ class Column(NamedTuple):
     ----------
     name : str
         Name of the column.
-    role : {"id", "date", "number", "category", "boolean", "text", "tags", "constant", "label", "ignored"}
+    role : {"id", "date", "number", "category", "boolean", "text", "tags", "vector", "constant", "label", "ignored"}
         How the column is used.
     n_missing : int
         Number of missing values.
@@ -43,6 +47,9 @@ class Column(NamedTuple):
         Remark about the column, or "".
     features : tuple of int
         Columns of `Dataset.X` that encode this column. Empty for labels and for columns that are left out.
+    block : tuple of int
+        Positions of all table columns that this entry stands for, if it is the first of several numbers of one vector,
+        such as ``emb_0, emb_1, ...``. Empty otherwise.
 
     Examples
     --------
@@ -58,6 +65,7 @@ class Column(NamedTuple):
     n_missing: int = 0
     note: str = ""
     features: tuple[int, ...] = ()
+    block: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,6 +111,11 @@ class Dataset:
         Parsed cells of all columns except labels: numbers, dates, strings and tuples of tags.
     notes : tuple of str, default=()
         Remarks about the table as a whole.
+    shown : tuple of int, default=()
+        Positions of columns to show with every row, besides free text.
+    groups : array-like of int of shape (n_samples,) or None, default=None
+        Group of every row. Splits and permutations keep the rows of a group together. None if every row is its own
+        group.
     checksum : str, default=""
         SHA-256 checksums of the files, separated by commas.
 
@@ -138,6 +151,8 @@ class Dataset:
     frame: pd.DataFrame | None = None
     values: pd.DataFrame | None = None
     notes: tuple[str, ...] = ()
+    shown: tuple[int, ...] = ()
+    groups: np.ndarray | None = None
     checksum: str = ""
     #: Format of the file, needed to copy it.
     _origin: Any = None
@@ -191,6 +206,9 @@ class Dataset:
         row_ids = range(X.shape[0]) if self.row_ids is None else self.row_ids
         if len(row_ids) != X.shape[0]:
             raise DatasetError(f"row_ids must have {X.shape[0]} entries, one per row, got {len(row_ids)}.")
+        groups = None if self.groups is None else np.unique(np.asarray(self.groups), return_inverse=True)[1]
+        if groups is not None and groups.shape != (X.shape[0],):
+            raise DatasetError(f"groups must have {X.shape[0]} entries, one per row, got {groups.shape!r}.")
         checked: dict[str, Any] = {
             "X": X,
             "Y": Y,
@@ -203,6 +221,7 @@ class Dataset:
             "label_column_of": np.asarray(label_column_of),
             "row_ids": row_ids if isinstance(row_ids, range) else tuple(row_ids),
             "notes": tuple(dict.fromkeys(notes)),  # a copy has the note already
+            "groups": groups,
         }
         for field, value in checked.items():
             object.__setattr__(self, field, value)
@@ -259,9 +278,33 @@ class Dataset:
         found = self.columns[column]
         if self.values is None or self.frame is None:
             return show_value(self.X[row, found.features[0]])
-        # Numbers are shortened, everything else is shown as written.
-        cells = self.values if found.role == "number" else self.frame
-        return show_value(cells[found.name].iat[row])
+        if found.block:
+            return "vector"
+        cell = self.frame.iloc[row, column]
+        if isinstance(cell, str) and cell.strip().lower() in MISSING:
+            return "missing"
+        if found.role == "number":  # plain numbers are shortened, everything else is shown as written
+            value = self.values[found.name].iat[row]
+            if not isinstance(cell, str) or plain_float(cell) is not None or value != value:
+                cell = value
+        return show_value(shown_cell(cell))
+
+    def context(self, row: int) -> dict[str, str]:
+        """Return the free text and the columns to show of one row, as text by column name, in table order."""
+        if self.frame is None:
+            return {}
+        shown = {*self.shown, *(at for at, column in enumerate(self.columns) if column.role == "text")}
+        return {
+            self.columns[at].name: show_value(shown_cell(self.frame.iloc[row, at]), most=_MAX_CONTEXT_LENGTH)
+            for at in sorted(shown)
+        }
+
+    @property
+    def has_context(self) -> bool:
+        """True if rows have free text or columns to show."""
+        return self.frame is not None and bool(
+            self.shown or any(column.role == "text" for column in self.columns)
+        )
 
     def describe(self) -> DatasetDescription:
         """Compute the size, label statistics, and constant and duplicate features.
@@ -353,7 +396,19 @@ def known_wrong(dataset: Dataset, rows: np.ndarray, labels: np.ndarray) -> np.nd
     return entries(dataset.Y, rows, labels) == 0
 
 
-def show_value(value: Any) -> str:
+def shown_cell(cell: Any) -> Any:
+    """Return the tags of a list or object as one text, and other cells unchanged."""
+    if isinstance(cell, str):
+        found = read_list(cell)
+        cell = (read_object(cell) or cell) if found is None else found
+    if isinstance(cell, dict):
+        cell = object_tags(cell) or json.dumps(cell, default=str)
+    if isinstance(cell, (list, tuple, set, frozenset, np.ndarray)):
+        return ", ".join(clean_tags(cell))
+    return cell
+
+
+def show_value(value: Any, most: int = _MAX_CELL_LENGTH) -> str:
     r"""Format a cell as short text.
 
     Examples
@@ -373,7 +428,7 @@ def show_value(value: Any) -> str:
     text = "missing" if value is None else " ".join(str(value).split())
     if text in {"NaT", "<NA>", "nan"}:
         return "missing"
-    return text if len(text) <= _MAX_CELL_LENGTH else f"{text[: _MAX_CELL_LENGTH - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _check_features(X: Any) -> Matrix:

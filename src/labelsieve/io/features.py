@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
@@ -26,11 +27,16 @@ from labelsieve.io.errors import Fail
 from labelsieve.io.options import ReadOptions
 
 #: Maximum number of features per column. The most frequent categories, tags or words are kept.
-MAX_CATEGORIES, MAX_WORDS = 50, 300
+MAX_CATEGORIES, MAX_WORDS = 50, 1000
+# Words of long texts are counted up to this length, and pairs of words unless there is more text than this.
+_MAX_TEXT_LENGTH, _MAX_PAIRED_LENGTH = 20_000, 20_000_000
 # Minimum number of missing values for an indicator feature.
 _MIN_MISSING = 5
-# Larger tables are assembled as sparse matrices.
+# Larger tables, and those with free text, are assembled as sparse matrices.
 _MAX_DENSE_CELLS = 2**25
+_MAX_SPARSE_DENSITY = 0.25
+# A mean of this many standard deviations is far from 0.
+_FAR = 100
 _DAY = 86_400
 
 
@@ -76,22 +82,32 @@ def encode(
     if not owners:
         raise fail(nothing)
     n_rows = found[0][1].matrix.shape[0]
-    if n_rows * len(owners) <= _MAX_DENSE_CELLS:
+    has_text = any(columns[position].role == "text" for position, _ in found)
+    if n_rows * len(owners) <= _MAX_DENSE_CELLS and not has_text:
         X: Any = np.hstack([dense(part.matrix) for _, part in found])
         varies = (X[:1] != X).any(axis=0)
     else:
-        X = sp.csc_array(sp.hstack([sp.csc_array(part.matrix) for _, part in found], format="csc"))
+        X = sp.csc_array(sp.hstack([sp.csc_array(_near_zero(part.matrix)) for _, part in found], format="csc"))
         varies = np.not_equal(*(dense(end(axis=0)).ravel() for end in (X.max, X.min)))
     kept = np.flatnonzero(varies | [part.is_kept for _, part, _ in owners])
     if not kept.size:
         raise fail(nothing)
     X = X[:, kept]
     if is_sparse(X):
-        X = X.toarray() if X.nnz > 0.25 * X.shape[0] * X.shape[1] else sp.csr_array(X)
+        is_dense = X.nnz > _MAX_SPARSE_DENSITY * X.shape[0] * X.shape[1]
+        X = X.toarray() if is_dense else sp.csr_array(X)
     owners = [owners[position] for position in kept]
     new = deduplicate_names([writable_name(name) for *_, name in owners], taken)
     nominal = tuple(name for name, (_, part, _) in zip(new, owners, strict=True) if part.is_nominal)
     return Features(X, new, np.array([position for position, *_ in owners], dtype=np.intp), nominal)
+
+
+def _near_zero(matrix: Any) -> Any:
+    """Shift numbers that hardly differ, such as points in time, to mean 0. Sparse features are not centred later."""
+    if is_sparse(matrix):
+        return matrix
+    mean, deviation = matrix.mean(axis=0), matrix.std(axis=0)
+    return matrix - np.where(np.abs(mean) > _FAR * deviation, mean, 0.0)
 
 
 def _encode_column(column: TypedColumn, name: str, options: ReadOptions, fail: Fail) -> Iterator[_Encoded]:
@@ -105,8 +121,12 @@ def _encode_column(column: TypedColumn, name: str, options: ReadOptions, fail: F
     strategy = missing or "median"
     if role in ("boolean", "category"):
         strategy = "zero" if missing == "zero" else "most_frequent"
-    if role in ("number", "boolean"):
+    if role == "number" and column.units is not None:
+        yield from _encode_units(values, column.units, name, strategy)
+    elif role in ("number", "boolean"):
         yield _Encoded(impute(values[:, None], strategy), [name], is_kept=True)
+    elif role == "vector":
+        yield _encode_vectors(values, name)
     elif role == "date":
         parts = _date_parts(values)
         matrix = impute(np.column_stack([*parts.values()]), strategy)
@@ -122,12 +142,17 @@ def _encode_column(column: TypedColumn, name: str, options: ReadOptions, fail: F
         yield _encode_categories(values, name)
     elif role == "tags":
         yield from _encode_tags(values, name)
-    elif role == "text" and options.text == "tfidf":
+    elif role == "text" and options.text != "drop":
         yield from _encode_words(values, name)
     is_often_missing = _MIN_MISSING <= n_missing <= len(values) - _MIN_MISSING
-    if role in ("number", "date", "boolean") and missing is None and is_often_missing:
-        is_missing = np.isnat(values) if role == "date" else np.isnan(values)
-        yield _Encoded(is_missing[:, None].astype(np.float64), [f"{name}: missing"])
+    if (
+        role in ("number", "date", "boolean", "tags", "text", "vector")
+        and missing is None
+        and is_often_missing
+    ):
+        if role == "text" and options.text == "drop":
+            return
+        yield _Encoded(pd.isna(values)[:, None].astype(np.float64), [f"{name} is missing"])
 
 
 def impute(values: Any, strategy: str) -> Any:
@@ -140,6 +165,22 @@ def impute(values: Any, strategy: str) -> Any:
     # Means and medians of huge numbers may overflow. The result is then rejected as not finite.
     with np.errstate(over="ignore"):
         return imputer.fit_transform(values)
+
+
+def _encode_units(values: np.ndarray, units: np.ndarray, name: str, strategy: str) -> Iterator[_Encoded]:
+    """Encode numbers with different units: one feature per unit, and 0/1 features for the units."""
+    for unit in dict.fromkeys(unit for unit in units if unit is not None):
+        has_unit = units == unit
+        yield _Encoded(impute(np.where(has_unit, values, np.nan)[:, None], strategy), [f"{name} in {unit}"])
+        yield _Encoded(has_unit[:, None].astype(np.float64), [f"{name} is in {unit}"])
+
+
+def _encode_vectors(values: np.ndarray, name: str) -> _Encoded:
+    """Encode lists of numbers as one feature per number. A missing list has the mean of the others."""
+    known = np.array([vector is not None for vector in values])
+    matrix = np.full((len(values), len(values[known.argmax()])), np.nan)
+    matrix[known] = np.stack(values[known])
+    return _Encoded(impute(matrix, "mean"), [f"{name}[{number}]" for number in range(matrix.shape[1])])
 
 
 def _date_parts(dates: np.ndarray) -> dict[str, np.ndarray]:
@@ -177,10 +218,8 @@ def _encode_categories(values: np.ndarray, name: str) -> _Encoded:
         feature_name_combiner=lambda _, category: str(category),
     )
     matrix = encoder.fit_transform(np.where(values == None, "(missing)", values)[:, None])  # noqa: E711
-    shown = encoder.get_feature_names_out()
-    return _Encoded(
-        matrix, [f"{name}={'(other)' if kind == 'infrequent_sklearn' else kind}" for kind in shown]
-    )
+    shown = {"infrequent_sklearn": f"{name}=(other)", "(missing)": f"{name} is missing"}
+    return _Encoded(matrix, [shown.get(kind, f"{name}={kind}") for kind in encoder.get_feature_names_out()])
 
 
 def _encode_tags(values: np.ndarray, name: str) -> Iterator[_Encoded]:
@@ -196,18 +235,26 @@ def _encode_tags(values: np.ndarray, name: str) -> Iterator[_Encoded]:
 
 
 def _encode_words(values: np.ndarray, name: str) -> Iterator[_Encoded]:
-    """Encode frequent words as TF-IDF features."""
+    """Encode frequent words and pairs of words as TF-IDF features."""
+    texts = [(text or "")[:_MAX_TEXT_LENGTH] for text in values]
+    is_paired = sum(map(len, texts)) <= _MAX_PAIRED_LENGTH
     vectorizer = TfidfVectorizer(
-        min_df=max(2, _min_frequency(len(values))),
+        ngram_range=(1, 2 if is_paired else 1),
+        min_df=_min_frequency_of_words(len(texts)),
         max_features=MAX_WORDS,
         sublinear_tf=True,
         dtype=np.float64,
     )
     try:
-        matrix = vectorizer.fit_transform([text or "" for text in values])
+        matrix = vectorizer.fit_transform(texts)
     except ValueError:  # no word is frequent enough
         return
-    yield _Encoded(matrix, [f"{name}: {word}" for word in vectorizer.get_feature_names_out()])
+    yield _Encoded(matrix, [f"{name} contains {word}" for word in vectorizer.get_feature_names_out()])
+
+
+def _min_frequency_of_words(n_rows: int) -> int:
+    """Return the minimum number of texts with a word for it to become a feature."""
+    return min(5, max(2, n_rows // 100))
 
 
 def writable_name(name: str) -> str:

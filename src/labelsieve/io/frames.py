@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from labelsieve._text import install_command
 from labelsieve.io.errors import Fail
 from labelsieve.io.features import deduplicate_names, writable_name
 from labelsieve.io.source import CELL_BYTES, Source, ending_of
@@ -253,7 +254,7 @@ def import_pyarrow(source: Source) -> tuple[Any, Any]:
         import pyarrow.parquet as pq
     except ImportError:
         raise source.error(
-            "is a Parquet file, which needs pyarrow; pip install 'labelsieve[files]'"
+            f"is a Parquet file, which needs pyarrow; install it: {install_command('pyarrow')}"
         ) from None
     return pa, pq
 
@@ -303,7 +304,8 @@ def open_workbook(source: Source, **options: bool) -> Any:
         import openpyxl
     except ImportError:
         raise source.error(
-            "is an Excel file, which needs openpyxl and defusedxml; pip install 'labelsieve[files]'"
+            f"is an Excel file, which needs openpyxl and defusedxml; install them: "
+            f"{install_command('openpyxl', 'defusedxml')}"
         ) from None
     if not source.is_workbook:
         raise source.error("must be an Excel workbook; save it as .xlsx or .csv")

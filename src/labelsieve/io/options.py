@@ -11,7 +11,7 @@ from typing import Any
 CHOICES = {"nominal": ("code", "onehot"), "missing": ("error", "mean", "zero"), "text": ("drop", "tfidf")}
 #: Roles of a column. "label" and "ignored" are never inferred from the cells alone.
 ROLES = (
-    "id", "date", "number", "category", "boolean", "text", "tags", "constant", "label", "ignored",
+    "id", "date", "number", "category", "boolean", "text", "tags", "vector", "constant", "label", "ignored",
 )  # fmt: skip
 
 
@@ -44,6 +44,10 @@ class ReadOptions:
     nominal: str | None = None
     missing: str | None = None
     unknown: str | None = None
+    merge: str | Sequence[str] | None = None
+    label_names: str | os.PathLike[str] | Sequence[str] | Mapping[str, str] | None = None
+    show: str | Sequence[str] | None = None
+    group: str | None = None
 
     def __post_init__(self) -> None:
         for option, choices in CHOICES.items():

@@ -19,6 +19,7 @@ from labelsieve.io.errors import DatasetError
 from labelsieve.io.frames import TABLE_FORMATS, open_frame, open_table, stack_tables
 from labelsieve.io.labels import Labels, read_labels
 from labelsieve.io.matrices import Matrices, concatenate, read_matlab, read_npy, read_npz, read_svmlight
+from labelsieve.io.memory import lacks_memory, memory_reason
 from labelsieve.io.mulan_xml import find_label_xml, labels_from_xml
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
@@ -64,6 +65,10 @@ def read(
     nominal: str | None = None,
     missing: str | None = None,
     unknown: str | None = None,
+    merge: str | Sequence[str] | None = None,
+    label_names: Any = None,
+    show: str | Sequence[str] | None = None,
+    group: str | None = None,
     name: str | None = None,
     chunks: int | str | None = None,
 ) -> Dataset:
@@ -71,8 +76,9 @@ def read(
 
     Tables may have columns of any type. `read` infers the role of each column, reports it in `Dataset.columns`, and
     encodes the column as features. You can override the roles with `roles`. A number or boolean gives one feature. A
-    date gives time, month, weekday and hour. A category or a list of tags gives one 0/1 feature per frequent value.
-    Identifiers and constant columns are left out. ARFF, MATLAB, NPZ, NPY and svmlight files, and files from `write`,
+    date gives time, month, weekday and hour. A category or a list of tags gives one 0/1 feature per frequent value,
+    free text one TF-IDF feature per frequent word or pair of words, and a vector one feature per number. Identifiers
+    and constant columns are left out. ARFF, MATLAB, NPZ, NPY and svmlight files, and files from `write`,
     declare their features, and all of them are kept.
 
     Parameters
@@ -103,13 +109,15 @@ def read(
     ignore : str, sequence of str or None, default=None
         Names or patterns of columns that are neither features nor labels.
     id : str or None, default=None
-        Column with the names of the rows. None selects the first identifier column, or else the index of a frame.
+        Column with the names of the rows. None selects the first identifier column, or else the index of a frame. If
+        the names of a table repeat or are empty, rows are numbered and the column is shown next to them.
     roles : mapping of str to str or None, default=None
         Roles of columns of a table, such as ``{"zip": "category"}``.
     label_sep : str or None, default=None
         Separator between tags in a cell. None detects it.
     text : {"drop", "tfidf"} or None, default=None
-        Encoding of free text in tables: none, or one feature per frequent word. None means "drop".
+        Encoding of free text in tables: none, or one feature per frequent word and pair of words (at most 1000 per
+        column). None means "tfidf".
     nominal : {"code", "onehot"} or None, default=None
         Encoding of categories: as codes (0, 1, 2, ... in the order of the ARFF header, or else alphabetical), or as one
         0/1 feature per category, named ``feature=category``. None means "onehot" for tables and "code" for files that
@@ -117,11 +125,21 @@ def read(
     missing : {"error", "mean", "zero"} or None, default=None
         Treatment of missing values: raise an error, fill in the mean (or the most frequent category), or fill in 0.
         None raises for files that declare their features. In tables it fills in the median, and adds a feature
-        ``column: missing`` if at least five values are missing.
+        ``column is missing`` if at least five values are missing.
     unknown : str or None, default=None
         Text of label cells that means "unknown", such as "?". These labels become NaN. So do missing values in label
         columns that say no in other rows; without `unknown` they raise. Use "" if empty cells mean unknown in all
         label columns.
+    merge : str, sequence of str or None, default=None
+        Columns of tags that form one set, such as ``"Type 1,Type 2"``. They are labels.
+    label_names : path, sequence of str, mapping or None, default=None
+        Names of labels that are codes: a mapping, names in the order of the codes, or a file with either (JSON, one
+        name per line, or one code and name per line).
+    show : str, sequence of str or None, default=None
+        Columns of a table to show with every row. Free text is always shown.
+    group : str or None, default=None
+        Column of a table whose rows belong together, such as the patient. Splits and permutations keep rows with the
+        same value together, and so they do with repeated rows.
     name : str or None, default=None
         Name of the dataset. None uses the file name without extensions.
     chunks : int, "auto" or None, default=None
@@ -173,7 +191,22 @@ def read(
     """
     paths = [source] if isinstance(source, (str, os.PathLike)) else source
     is_frame = hasattr(source, "columns") and (hasattr(source, "iloc") or hasattr(source, "to_pandas"))
-    options = ReadOptions(labels, candidates, ignore, id, roles, label_sep, text, nominal, missing, unknown)
+    options = ReadOptions(
+        labels,
+        candidates,
+        ignore,
+        id,
+        roles,
+        label_sep,
+        text,
+        nominal,
+        missing,
+        unknown,
+        merge,
+        label_names,
+        show,
+        group,
+    )
     if isinstance(paths, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in paths):
         return read_files(paths, options, name=name, chunks=chunks)
     if is_frame and not _is_matrix(labels):
@@ -238,13 +271,15 @@ def read_files(
             name = found.name or default_name
         data = found.to_dataset(options, first.error, name=name, source=origin)
         return _with_checksum(data, sources)
-    except MemoryError:
-        raise first.error("does not fit into memory; read a part of it, or check if it is damaged") from None
     except DatasetError as error:
         if any(str(part.path) in str(error) for part in sources):
             raise
         raise DatasetError(f"{origin}: {error}") from None
     except Exception as error:  # libraries raise errors of any type on damaged files
+        if lacks_memory(error):
+            raise first.error(
+                f"does not fit into memory ({memory_reason(error)}); read a part of it, or check if it is damaged"
+            ) from None
         reason = str(error).partition("\n")[0] or type(error).__name__
         form = f" as {_NAMES[kind]}" if kind else ""
         raise first.error(f"cannot be read{form} ({reason}); save or copy it again") from error
@@ -332,7 +367,7 @@ def _common_stem(sources: Sequence[Source]) -> str:
 
 def _check_options(first: Source, kind: str, options: ReadOptions) -> None:
     """Raise for options that do not apply to the format."""
-    unusable = {"roles", "label_sep", "text"}
+    unusable = {"roles", "label_sep", "text", "merge", "label_names", "show", "group"}
     if kind != "arff":
         unusable.add("id")
     if kind not in ("arff", "npy"):
@@ -368,7 +403,7 @@ def read_label_file(path: Path, n_rows: int, unknown: str | None = None) -> Labe
     elif kind in TABLE_FORMATS.values():
         raw = open_table(source, kind)
         positions = range(len(raw.names))
-        found = read_labels(raw, positions, None, source.error, must_vary=False, unknown=unknown)
+        found = read_labels(raw, positions, ReadOptions(unknown=unknown), source.error, must_vary=False)
         labels = Labels.of_matrix(found.Y, found.names)
     else:
         raise source.error("must be a table or an ARFF file to contain labels of another file; convert it")

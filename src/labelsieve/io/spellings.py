@@ -1,14 +1,11 @@
-"""Parse numbers, dates, booleans and lists of tags as people write them in tables."""
+"""Parse numbers, dates and booleans as people write them in tables."""
 
 from __future__ import annotations
 
-import ast
-import json
 import math
 import re
 from collections.abc import Callable, Collection, Iterable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,17 +15,20 @@ MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a", "<na>"
 #: Lower-case words for yes and no.
 TRUE = frozenset({"1", "1.0", "true", "yes", "t", "y"})
 FALSE = frozenset({"0", "0.0", "false", "no", "f", "n"})
+#: Words and marks for yes and no that are also common tags.
+AMBIGUOUS = frozenset("tfynx")
 _LABEL_MARKS = {
     "+1": True, "-1": False, "-1.0": False, "x": True, "✓": True, "✔": True, "✗": False, "✘": False,
 }  # fmt: skip
 #: Dashes, which mean a missing value among numbers, but not among words.
 DASHES = frozenset({"-", "--", "–", "—"})
-#: Separators between tags, most likely first.
-TAG_SEPARATORS = (";", "|", ",")
 
 _MAX_NUMBER_LENGTH = 40
 _MAX_DATE_LENGTH = 40
-_CURRENCY = re.compile(r"([-+]?)\s*[€$£¥]\s*(?=[\d.,])|(?<=\d)\s*(?:[€$£¥]|EUR|USD|GBP)$")
+_MONEY = r"(?:(?:US|CA?|AU?|HK|NZ)?[€$£¥₹₩]|Rs\.?|EUR|USD|GBP|INR|CHF|JPY|CAD|AUD)"
+_CURRENCY = re.compile(rf"([-+]?)\s*{_MONEY}\s*(?=[-+]?[\d.,])|(?<=\d)\s*{_MONEY}$")
+#: Pattern of a number with thousands separators and a currency, or without.
+NUMBER_WITH_CURRENCY = rf"[-+]?\s*(?:{_MONEY}\s*)?[-+]?(?:\d[\d.,'’\u00a0\u202f ]*\d|\d|\.\d+)"
 # Thousands separators that are unambiguous between digits.
 _THOUSANDS = re.compile(r"(?<=\d)[ \u00a0\u202f'’_](?=\d{3}(?!\d))")
 _DECIMAL_POINT = re.compile(r"[-+]?(?=[.\d])(?:\d{1,3}(?:,\d{3})+|\d*)(?:\.\d*)?(?:[eE][-+]?\d+)?")
@@ -56,7 +56,7 @@ def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) ->
     >>> read_numbers(["1,500", "2,000"])[0]
     {'1,500': 1500.0, '2,000': 2000.0}
     """
-    plain = {text: number for text in texts if (number := _parse_float(text)) is not None}
+    plain = {text: number for text in texts if (number := plain_float(text)) is not None}
     if len(plain) == len(texts):
         return plain, ""
     bare = {text: _strip_units(text) for text in texts if len(text) <= _MAX_NUMBER_LENGTH}
@@ -76,11 +76,11 @@ def read_numbers(texts: Collection[str], *, commas_are_decimal: bool = False) ->
         notes[0] += f" ({example} is {float(chosen[example]):.15g})"
     if any("%" in text for text in chosen):
         notes.append("percentages")
-    numbers = {text: value for text, number in chosen.items() if (value := _parse_float(number)) is not None}
+    numbers = {text: value for text, number in chosen.items() if (value := plain_float(number)) is not None}
     return numbers, "; ".join(notes)
 
 
-def _parse_float(text: str) -> float | None:
+def plain_float(text: str) -> float | None:
     """Parse a number in Python's notation without underscores, or return None."""
     try:
         number = float(text)
@@ -183,66 +183,5 @@ def same_cell(text: Any, other: str) -> bool:
     """
     if not isinstance(text, str) or text.strip() == other.strip():
         return isinstance(text, str)
-    number = _parse_float(text)
-    return number is not None and number == _parse_float(other)
-
-
-def read_list(text: str) -> tuple[str, ...] | None:
-    """Parse a list of tags in the notation of JSON, Python or NumPy, or return None.
-
-    Examples
-    --------
-    >>> read_list('["a", "b"]'), read_list("['a', 'b']"), read_list("['a' 'b']"), read_list("a;b")
-    (('a', 'b'), ('a', 'b'), ('a', 'b'), None)
-    """
-    found = parse_list(text)
-    if found is not None:
-        return clean_tags(found[0])
-    return () if text.strip() == "{}" else None
-
-
-def parse_list(text: str) -> tuple[list[Any], Callable[[list[Any]], str]] | None:
-    """Parse a list. Return its items and a function that writes lists in the same notation, or None."""
-    text = text.strip()
-    if text[:1] + text[-1:] not in ("[]", "{}", "()"):
-        return None
-    for read, write in _LISTS:
-        try:
-            found = read(text)
-        except (ValueError, SyntaxError, RecursionError, MemoryError):
-            continue
-        if isinstance(found, (list, tuple, set)):
-            return [*found], write
-    return None
-
-
-def _read_numpy_list(text: str) -> list[str]:
-    if not re.fullmatch(r"\[(?:\s*'[^']*')+\s*\]", text):
-        raise ValueError(text)
-    return re.findall(r"'([^']*)'", text)
-
-
-def _write_numpy_list(items: list[str]) -> str:
-    return "[" + " ".join(f"'{item}'" for item in items) + "]"
-
-
-# Functions that read and write a list in each notation.
-_LISTS: tuple[tuple[Callable[[str], Any], Callable[[list[Any]], str]], ...] = (
-    (json.loads, partial(json.dumps, ensure_ascii=False)),
-    (_read_numpy_list, _write_numpy_list),
-    (ast.literal_eval, repr),
-)
-
-
-def clean_tags(items: Iterable[Any]) -> tuple[str, ...]:
-    """Convert tags to strings, and drop duplicates and missing values."""
-    texts = (str(item).strip() for item in items if item is not None and item == item)
-    return tuple(dict.fromkeys(text for text in texts if text))
-
-
-def split_tags(text: str, separator: str | None) -> tuple[str, ...]:
-    """Split a cell into tags at its separators, or as a list."""
-    found = read_list(text)
-    if found is not None:
-        return found
-    return clean_tags([text] if not separator else text.split(separator))
+    number = plain_float(text)
+    return number is not None and number == plain_float(other)

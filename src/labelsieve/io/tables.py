@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from labelsieve._numerics.candidates import fill_unknown, is_binary
 from labelsieve._numerics.sparse import Matrix, by_columns, columns_of, dense
@@ -16,7 +18,7 @@ from labelsieve.io.column_choice import (
     NOMINAL_PREFIX,
     ColumnChoice,
     choose_columns,
-    require_unique,
+    named_columns,
     unknown_column_error,
 )
 from labelsieve.io.column_types import TypedColumn, cell_strings, infer_column_type, plain_numbers
@@ -27,6 +29,14 @@ from labelsieve.io.frames import RawTable
 from labelsieve.io.labels import Labels, ReadLabelFile, infer_labels, load_labels, read_labels
 from labelsieve.io.options import ReadOptions
 from labelsieve.io.source import Source
+
+# Number of columns, and prefixes of their names, that are the numbers of an embedding.
+_MIN_BLOCK = 8
+_EMBEDDING = re.compile(
+    r"(?:^|[^a-z])(?:emb|embed|embedding|embeddings|vec|vector|latent|bert|sbert|clip|glove|word2vec|w2v|doc2vec|ada|"
+    r"openai|minilm|mpnet|resnet|vit|encoder)[^a-z]*$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -52,26 +62,30 @@ def dataset_from_table(
     names, n_rows = raw.names, len(raw.frame)
     given = _given_roles(names, options, fail)
     choice = _choose(names, options, given, fail)
-    typed = _type_columns(raw, options, given, choice, fail)
+    blocks = _vector_blocks(raw, given, choice)
+    typed = _type_columns(raw, options, given, choice, blocks, fail)
     if choice.labels is None:
         free = {position: column for position, column in typed.items() if position not in given}
         found = infer_labels(names, free, fail)
         choice = replace(choice, labels=found)
         typed = {position: column for position, column in typed.items() if position not in found}
     must_vary = not choice.is_declared
+    merged = named_columns(names, options.merge, fail) if options.merge else ()
     truth, noisy = load_labels(
         choice,
         n_rows,
-        lambda positions: read_labels(
-            raw, positions, options.label_sep, fail, must_vary=must_vary, unknown=options.unknown
-        ),
+        lambda positions: read_labels(raw, positions, options, fail, must_vary=must_vary, merged=merged),
         read_file,
         fail,
     )
     labels = noisy or truth
     assert labels is not None  # `_choose` and `infer_labels` raise without labels
     features = encode(typed, names, options, fail, taken=labels.names)
-    row_ids, id_column = _row_names(raw, typed, options.id, fail)
+    row_ids, id_column, id_note = _row_names(raw, typed, options.id)
+    shown = named_columns(names, options.show, fail, "shown") if options.show else []
+    if id_note and options.id is not None:
+        shown = sorted({*shown, names.index(options.id)})
+    groups, group_notes = _row_groups(raw, typed, options.group)
     is_sparse_frame = any(hasattr(dtype, "fill_value") for dtype in raw.frame.dtypes)
     return Dataset(
         sp.csr_array(features.X) if is_sparse_frame else features.X,
@@ -82,21 +96,24 @@ def dataset_from_table(
         name=name,
         source=source,
         nominal=features.nominal,
-        columns=_columns(raw, typed, [part for part in (noisy, truth) if part], features, options),
+        columns=_columns(raw, typed, [part for part in (noisy, truth) if part], features, blocks),
         column_of=features.column_of,
         label_column_of=np.array([position for position, _ in labels.origins]),
         row_ids=row_ids,  # type: ignore[arg-type]  # None numbers the rows
         id_column=id_column,
         frame=raw.frame,
         values=pd.DataFrame({names[position]: column.values for position, column in typed.items()}),
-        notes=raw.notes,
+        notes=(*raw.notes, *id_note, *group_notes),
+        shown=tuple(shown),
+        groups=groups,
         _origin=None if file is None else Origin(file, raw, labels),
     )
 
 
 def _given_roles(names: Sequence[str], options: ReadOptions, fail: Fail) -> dict[int, str]:
     """Return the roles in `options` by position."""
-    given = {**(options.roles or {}), **({} if options.id is None else {options.id: "id"})}
+    ids = {name: "id" for name in (options.id, options.group) if name is not None}
+    given = {**(options.roles or {}), **ids}
     for name in given:
         if name not in names:
             raise unknown_column_error(name, names, fail)
@@ -107,6 +124,9 @@ def _choose(names: Sequence[str], options: ReadOptions, given: Mapping[int, str]
     """Choose label, candidate and ignored columns by options, roles and prefixes."""
     taken = [position for position, role in given.items() if role in ("id", "ignored")]
     label_positions = [position for position, role in given.items() if role == "label"]
+    if options.merge:
+        merged = named_columns(names, options.merge, fail)
+        label_positions = sorted({*label_positions, *merged})
     if label_positions and options.labels is None:
         options = replace(options, labels=[names[position] for position in label_positions])
     choice = choose_columns(names, options, fail, taken=taken)
@@ -117,15 +137,67 @@ def _choose(names: Sequence[str], options: ReadOptions, given: Mapping[int, str]
     )
 
 
+def _vector_blocks(raw: RawTable, given: Mapping[int, str], choice: ColumnChoice) -> dict[int, list[int]]:
+    """Find blocks of numbered columns that hold the numbers of one vector, by their first column.
+
+    They have a common prefix and consecutive numbers. The prefix is that of an embedding, or all rows have the same
+    norm.
+    """
+    taken = {*given, *(choice.labels or ()), *choice.candidates, *choice.ignored}
+    found: dict[str, list[tuple[int, int]]] = {}
+    if not raw.has_header or choice.is_declared:
+        return {}
+    for position, name in enumerate(raw.names):
+        parts = re.fullmatch(r"(.*?\D)(\d{1,6})\]?", name)
+        if parts is not None:
+            found.setdefault(parts[1], []).append((int(parts[2]), position))
+    blocks = {}
+    for prefix, members in found.items():
+        members.sort()
+        numbers, positions = zip(*members, strict=True)
+        is_consecutive = numbers == tuple(range(numbers[0], numbers[0] + len(members)))
+        if len(members) < _MIN_BLOCK or not is_consecutive or not taken.isdisjoint(positions):
+            continue
+        columns = [plain_numbers(raw.cells(position)) for position in positions]
+        vectors = [column for column in columns if column is not None]
+        if len(vectors) < len(columns):
+            continue
+        norms = np.sqrt(sum(column**2 for column in vectors))
+        has_one_norm = norms.min() > 0.99 * norms.max()
+        is_whole = all((column == np.floor(column)).all() for column in vectors)
+        if not is_whole and (has_one_norm or _EMBEDDING.search(prefix)):
+            blocks[positions[0]] = list(positions)
+    return blocks
+
+
 def _type_columns(
-    raw: RawTable, options: ReadOptions, given: Mapping[int, str], choice: ColumnChoice, fail: Fail
+    raw: RawTable,
+    options: ReadOptions,
+    given: Mapping[int, str],
+    choice: ColumnChoice,
+    blocks: Mapping[int, Sequence[int]],
+    fail: Fail,
 ) -> dict[int, TypedColumn]:
-    """Infer the types of all columns except labels."""
+    """Infer the types of all columns except labels. The first column of a block holds its vectors."""
     labels = {*(choice.labels or ()), *choice.candidates}
+    block_of = {position: first for first, positions in blocks.items() for position in positions}
     is_european = raw.kind == "delimited" and raw.separator == ";"
     typed: dict[int, TypedColumn] = {}
     for position, name in enumerate(raw.names):
         if position in labels:
+            continue
+        if position in block_of:
+            first, members = block_of[position], blocks[block_of[position]]
+            note = f"vector of {len(members)} columns"
+            if position == first:
+                vectors = np.empty(len(raw.frame), dtype=object)
+                parts = [plain_numbers(raw.cells(at)) for at in members]
+                vectors[:] = [*np.column_stack([part for part in parts if part is not None])]  # none is None
+                hint = f"(if not: `roles={ {name: 'number'} }`)"
+                typed[position] = TypedColumn("vector", vectors, f"{note} {hint}")
+            else:
+                part = np.full(len(raw.frame), "", dtype=object)
+                typed[position] = TypedColumn("ignored", part, f"part of the vector {raw.names[first]!r}")
             continue
         cells = raw.cells(position)
         role = given.get(position, "ignored" if position in choice.ignored else None)
@@ -156,21 +228,77 @@ def _declared_categories(cells: Any, name: str, fail: Fail) -> TypedColumn:
 
 
 def _row_names(
-    raw: RawTable, typed: Mapping[int, TypedColumn], id_column: str | None, fail: Fail
-) -> tuple[list[str] | None, str | None]:
-    """Return the names of the rows from a column or the index of a frame, and the name of the column."""
-    for position, column in typed.items():
+    raw: RawTable, typed: Mapping[int, TypedColumn], id_column: str | None
+) -> tuple[list[str] | None, str | None, tuple[str, ...]]:
+    """Return the names of the rows from a column or the index of a frame, the name of the column, and a note."""
+    note: tuple[str, ...] = ()
+    for position, column in sorted(typed.items(), key=lambda item: (item[1].is_long_id, item[0])):
         name = raw.names[position]
         if column.role != "id" or id_column not in (None, name):
             continue
         ids = ["" if text is None else text for text in column.values]
-        if id_column is not None:
-            require_unique(ids, id_column, fail)
         if "" not in ids and len(set(ids)) == len(ids):
-            return ids, name
+            return ids, name, ()
+        if id_column is not None:
+            what = "has empty cells" if "" in ids else "repeats"
+            note = (f"the id {name!r} {what}, so rows are numbered; it is shown next to them",)
     index = raw.frame.index
-    is_named = index.is_unique and not isinstance(index, pd.RangeIndex)
-    return [*map(str, index)] if is_named else None, None
+    is_named = index.is_unique and not isinstance(index, pd.RangeIndex) and not note
+    return [*map(str, index)] if is_named else None, None, note
+
+
+def _row_groups(
+    raw: RawTable, typed: Mapping[int, TypedColumn], group: str | None
+) -> tuple[np.ndarray | None, tuple[str, ...]]:
+    """Return the group of every row, and notes. Rows of a group are joined, and so are repeated rows.
+
+    Rows of a few categories are often equal by coincidence, which is ruled out if some column has a different value in
+    at least half of the rows.
+    """
+    n_rows = len(raw.frame)
+    notes = []
+    keys = []
+    if group is not None:
+        cells = typed[raw.names.index(group)].values
+        alone = np.array([text is None for text in cells])
+        keys.append(np.where(alone, -1 - np.arange(n_rows), pd.factorize(cells)[0]))
+        notes.append(f"splits keep the {len(np.unique(keys[0])):,} groups of {group!r} together")
+    features = {
+        at: column for at, column in typed.items() if column.role not in ("id", "constant", "ignored")
+    }
+    codes = [_codes(column.values) for column in features.values()]
+    if any(2 * (code.max(initial=0) + 1) >= n_rows for code in codes):
+        repeated = pd.DataFrame(np.column_stack(codes))
+        n_repeated = int(repeated.duplicated().sum())
+        if n_repeated:
+            keys.append(repeated.groupby([*repeated.columns], sort=False).ngroup().to_numpy())
+            many = "1 row repeats" if n_repeated == 1 else f"{n_repeated:,} rows repeat"
+            notes.append(f"{many} the features of other rows; splits keep them together")
+    if not keys:
+        return None, tuple(notes)
+    found = keys[0]
+    for other in keys[1:]:
+        found = _connected(found, other)
+    return found, tuple(notes)
+
+
+def _codes(values: np.ndarray) -> np.ndarray:
+    """Number the different values of a column."""
+    if values.dtype == object:
+        values = np.array(
+            [value.tobytes() if isinstance(value, np.ndarray) else repr(value) for value in values],
+            dtype=object,
+        )
+    return pd.factorize(values, use_na_sentinel=False)[0]
+
+
+def _connected(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Number the groups of rows that are connected by equal values of `a` or `b`."""
+    a, b = (np.unique(values, return_inverse=True)[1] for values in (a, b))
+    n_rows, n_a, n_b = len(a), a.max() + 1, b.max() + 1
+    edges = sp.coo_array((np.ones(n_rows), (a, n_a + b)), shape=(n_a + n_b, n_a + n_b))
+    found: np.ndarray = connected_components(edges, directed=False)[1][a]
+    return found
 
 
 def _columns(
@@ -178,7 +306,7 @@ def _columns(
     typed: Mapping[int, TypedColumn],
     labels: Sequence[Labels],
     features: Features,
-    options: ReadOptions,
+    blocks: Mapping[int, Sequence[int]],
 ) -> tuple[Column, ...]:
     """Describe every column, in the order of the table."""
     members: dict[int, list[int]] = {}
@@ -190,18 +318,16 @@ def _columns(
         columns |= found.columns
     for position, column in typed.items():
         notes = [column.note] if column.note else []
-        if column.role == "text" and options.text != "tfidf":
-            notes.append("left out; the text option 'tfidf' encodes its words")
-        elif column.role not in ("id", "constant", "ignored") and position not in members:
+        if column.role not in ("id", "constant", "ignored") and position not in members:
             notes.append("left out; no value is frequent enough")
         if position in equal_labels:
-            notes.append(
-                f"equals the label '{equal_labels[position]}'; ignore the column if it leaks the label"
-            )
+            leak = f"equals the label '{equal_labels[position]}'"
+            notes.append(f"{leak} (if it leaks the label: `ignore={raw.names[position]!r}`)")
+        name, block = raw.names[position], tuple(blocks.get(position, ()))
+        if block:
+            name = re.sub(r"\d+(\]?)$", r"*\1", name)
         encoded = tuple(members.get(position, ()))
-        columns[position] = Column(
-            raw.names[position], column.role, column.n_missing, "; ".join(notes), encoded
-        )
+        columns[position] = Column(name, column.role, column.n_missing, "; ".join(notes), encoded, block)
     return tuple(columns[position] for position in range(len(raw.names)))
 
 

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, clone
 
 from labelsieve._base import check_problem, count_selected
 from labelsieve.methods._evidence.choice import FEWEST_ROWS, ColumnIndex
-from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes
+from labelsieve.methods.evidence import EvidenceSelector, evaluate_sizes, find_features
 
 __all__ = ["ColumnSelector"]
 
@@ -18,7 +18,8 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     """Rank the columns of a table by their best encoded feature.
 
     The method is fitted to the features and selects as many features as there are columns to keep.
-    Columns are ranked in the order of their best features.
+    Columns are ranked in the order of their best features. If `EvidenceSelector` keeps a feature, its
+    column is selected.
 
     Parameters
     ----------
@@ -72,8 +73,8 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         """True if the order of the columns depends on the number of columns to keep."""
         return bool(getattr(self.selector, "ranking_depends_on_size", False))
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Rank the columns. `X` and `y` are passed to the method."""
+    def fit(self, X: Any, y: Any, row_groups: Any = None) -> Self:
+        """Rank the columns. `X` and `y` are passed to the method, and so is `row_groups` to `EvidenceSelector`."""
         X = X if hasattr(X, "shape") else np.asarray(X)
         column_of = np.asarray(self.column_of)
         self.columns_, group = np.unique(column_of, return_inverse=True)
@@ -84,17 +85,32 @@ class ColumnSelector(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
                 f"Take both from the same table."
             )
         method = clone(self.selector)
+        n_extra = n_kept = 0
+        if isinstance(method, EvidenceSelector) and len(method.keep):
+            kept = find_features(method.keep, getattr(X, "columns", ()), X.shape[1])
+            n_kept = len(np.unique(group[list(kept)]))
+            n_extra = len(kept) - n_kept
+            method.set_params(keep=kept)
         if hasattr(self, "size_curve_"):  # set by an earlier fit
             delattr(self, "size_curve_")
         if self._is_automatic() and X.shape[0] >= FEWEST_ROWS:
-            chosen = evaluate_sizes(method, *check_problem(X, y, takes_unknown=True), column_of=group)
+            checked = check_problem(X, y, takes_unknown=True)
+            chosen = evaluate_sizes(method, *checked, column_of=group, row_groups=row_groups)
             self.n_features_, self.size_curve_ = chosen.n_selected, chosen.curve
             method.set_params(redundancy=chosen.redundancy)
         else:
             wanted = self.n_features_to_select
             wanted = None if isinstance(wanted, str) else wanted
             self.n_features_ = count_selected(wanted, n_columns, "columns that can be ranked")
-        self.selector_ = method.set_params(n_features_to_select=self.n_features_).fit(X, y)
+        if self.n_features_ < n_kept:
+            raise ValueError(
+                f"n_features_to_select must be at least the number of columns in keep ({n_kept}), got "
+                f"{self.n_features_}."
+            )
+        kept_together = {"row_groups": row_groups} if isinstance(method, EvidenceSelector) else {}
+        # All features of a kept column are selected.
+        method.set_params(n_features_to_select=self.n_features_ + n_extra)
+        self.selector_ = method.fit(X, y, **kept_together)
         order = np.argsort(self.selector_.ranking_, kind="stable")
         columns = ColumnIndex(group).order(order)
         self.ranking_ = np.empty(n_columns, dtype=np.intp)

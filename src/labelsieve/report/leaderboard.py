@@ -6,7 +6,7 @@ Runs with the same settings form a study, in which folds, noise and seeds are eq
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -95,7 +95,12 @@ class Study:
     def names(self) -> dict[str, tuple[str, ...]]:
         """Names of the datasets, noises, classifiers and metrics with results."""
         facts = self.summary.facts
-        orders = (self.summary.datasets, facts.noise_rates, facts.classifiers, facts.metrics)
+        orders: list[Iterable[str]] = [
+            self.summary.datasets,
+            facts.noise_rates,
+            facts.classifiers,
+            facts.metrics,
+        ]
         known = {level: set(self.values.index.get_level_values(level)) for level in CELL}
         return {
             level: tuple(name for name in order if name in known[level])
@@ -103,19 +108,27 @@ class Study:
         }
 
     @cached_property
-    def rare(self) -> pd.Series:
-        """True for cells whose dataset and noise have results of fewer than half of the methods."""
-        n_known = self.values.notna().groupby(level=["dataset", "noise"]).any().sum(axis=1)
-        keys = self.values.index.droplevel(["classifier", "metric"])
-        return pd.Series(2 * n_known.reindex(keys).to_numpy() < len(self.methods), index=self.values.index)
+    def is_common(self) -> pd.Series:
+        """True for cells with a dataset and noise that belong to the largest comparison without gaps.
+
+        Its number of methods times its number of pairs of dataset and noise is the largest.
+        """
+        known = self.values.notna().groupby(level=["dataset", "noise"]).any()
+        found = [known.loc[:, methods].all(axis=1) for methods in known.drop_duplicates().to_numpy()]
+        common = max(found, key=lambda pairs: int(pairs.sum() * known[pairs].all().sum()))
+        places = self.values.index.droplevel(["classifier", "metric"])
+        return pd.Series(common.reindex(places).to_numpy(), index=self.values.index)
 
     def costs(self, **chosen: str) -> pd.DataFrame:
-        """Return the values in the chosen cells, negated if higher is better. Rare cells count only if all are rare."""
+        """Return the values in the chosen cells, negated if higher is better.
+
+        Cells that are not common count only if none of the chosen ones is.
+        """
         selected = pd.Series(True, index=self.values.index)
         for level, name in chosen.items():
             selected &= self.values.index.get_level_values(level) == name
-        if (selected & ~self.rare).any():
-            selected &= ~self.rare
+        if (selected & self.is_common).any():
+            selected &= self.is_common
         values = self.values[selected]
         directions = values.index.get_level_values("metric").map(self.summary.experiment.directions)
         return values.mul(np.where(directions == "lower", 1, -1), axis=0)
@@ -161,11 +174,11 @@ class Study:
                 {"name": name, "title": self.summary.title(name), "direction": self.summary.direction(name)}
                 for name in names["metric"]
             ],
-            # For each cell: dataset, noise, classifier, metric, 1 if rare, and the value of each method.
+            # For each cell: dataset, noise, classifier, metric, 1 if common, and the value of each method.
             "cells": [
-                [*place, int(is_rare), [None if np.isnan(value) else value for value in row]]
-                for *place, is_rare, row in zip(
-                    *levels, self.rare, self.values.to_numpy().tolist(), strict=True
+                [*place, int(is_common), [None if np.isnan(value) else value for value in row]]
+                for *place, is_common, row in zip(
+                    *levels, self.is_common, self.values.to_numpy().tolist(), strict=True
                 )
             ],
             # Method, dataset, seconds, MiB.
@@ -184,12 +197,15 @@ class Study:
     @property
     def settings(self) -> str:
         """Settings that all runs of the study share, in words."""
-        experiment = self.summary.experiment
+        experiment, coverage = self.summary.experiment, self.summary.facts.coverage
         low, *_, high = *experiment.sizes.percent, experiment.sizes.percent[-1]
-        return (
+        text = (
             f"{count(experiment.folds, 'fold')}, {count(len(experiment.seeds), 'seed')}, means over "
             f"{count(len(experiment.sizes.percent), 'size')} from {low:g}% to {high:g}% of the features."
         )
+        if coverage.complete:
+            return text
+        return f"{text} Incomplete: {coverage.n_done} of {coverage.n_planned} cells are done."
 
 
 def is_comparison(summary: Summary) -> bool:
@@ -223,6 +239,9 @@ def find(study: Study) -> tuple[list[str], list[str]]:
         [text for part in parts for judge in study.names["classifier"] for text in part(study, judge)]
         for parts in ((_leaders, _duels), (_by_dataset, _by_noise))
     )
+    others = [name for name in study.names["dataset"] if name not in study.standing().datasets]
+    if others:
+        main.append(f"Not included because some methods have no results there: {listed(others)}.")
     return main, details
 
 
@@ -296,8 +315,8 @@ def render_leaderboard(found: Sequence[Study]) -> str:
     most = max(len(study.methods) for study in found)
     return render(
         "leaderboard.html",
-        style="experiment.css",
-        scripts=("sort.js", "audit/dom.js", "leaderboard.js"),
+        styles=["experiment.css"],
+        scripts=("sort.js", "common.js", "audit/dom.js", "leaderboard.js"),
         data={
             "studies": [study.as_dict() for study in found],
             # Critical differences of 0, 1, ... methods on one dataset.

@@ -150,7 +150,7 @@ def render_report(report: Report, *, figures: Sequence[str] = ()) -> str:
     experiment = analysis.summary.experiment
     return render(
         "experiment.html",
-        style="experiment.css",
+        styles=["experiment.css"],
         scripts=("sort.js", "charts.js"),
         data=page_charts(analysis, report.charts),
         title=experiment.title or experiment.name,
@@ -192,9 +192,15 @@ def _replacing_folder(folder: Path) -> Iterator[Path]:
         made = Path(temporary, "new")
         made.mkdir()
         yield made
+        old = Path(temporary, "old")
         if folder.exists():
-            folder.rename(Path(temporary, "old"))
-        made.rename(folder)
+            folder.rename(old)
+        try:
+            made.rename(folder)
+        except BaseException:
+            if old.exists():
+                old.rename(folder)
+            raise
 
 
 def _write_tables(sections: Sequence[Section], folder: Path) -> None:

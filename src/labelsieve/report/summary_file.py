@@ -159,7 +159,7 @@ def merge_summaries(parts: Sequence[tuple[str, Summary]], *, command: str = "") 
 
 
 def _configurations(parts: Sequence[tuple[str, Summary]]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the configurations of all parts. What is a method in one of them is no reference in the others."""
+    """Return the configurations of all parts. A method of one part is not a reference in another."""
     specs = Consistent("method {!r} has other parameters. Rename one of them.")
     for name, summary in parts:
         for method in summary.experiment.all_methods():

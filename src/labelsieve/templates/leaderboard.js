@@ -4,7 +4,7 @@
   const selects = FILTERS.map((name) => document.querySelector(`[data-filter="${name}"]`));
   const [studySelect, opponentSelect, chart] = ["study", "opponent", "chart"].map(byId);
   const table = document.querySelector("table.sortable");
-  const [DATASET, METRIC, IS_RARE, VALUES] = [0, 3, 4, 5];
+  const [DATASET, METRIC, IS_COMMON, VALUES] = [0, 3, 4, 5];
   const ROW = 20, LANE = 7;
   let study = null;
 
@@ -21,7 +21,7 @@
   function selectedCells() {
     const wanted = selects.map((select) => Number(select.value));
     const cells = study.cells.filter((cell) => wanted.every((place, level) => place < 0 || cell[level] === place));
-    const common = cells.filter((cell) => !cell[IS_RARE]);
+    const common = cells.filter((cell) => cell[IS_COMMON]);
     return common.length ? common : cells;
   }
 
@@ -82,7 +82,7 @@
     const texts = leftOut.length ? [`Not ranked because results are missing: ${listed(leftOut.map((method) => study.methods[method].name))}.`] : [];
     const wanted = Number(selects[DATASET].value);
     const skipped = study.datasets.filter((_, place) => wanted < 0 && !datasets.includes(place));
-    if (skipped.length) texts.push(`Not included because fewer than half of the methods have results: ${listed(skipped)}.`);
+    if (skipped.length) texts.push(`Not included because some methods have no results there: ${listed(skipped)}. Choose a dataset to see its ranks.`);
     byId("left-out").textContent = texts.join(" ");
   }
 

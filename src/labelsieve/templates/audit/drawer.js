@@ -86,10 +86,12 @@ const stabilityPart = (column) => {
 const openRow = (row) => {
   const label = labels[rows.l[row]], parts = [["share of the other rows with this label", rows.b[row]]];
   const triples = rows.w[row];
-  for (let at = 0; at < triples.length; at += 3) parts.push([[named(columns[triples[at]].n), ` = ${minus(data.values[triples[at + 1]])}`], triples[at + 2]]);
+  for (let at = 0; at < triples.length; at += 3) parts.push([[named(columns[triples[at]].n), ` ${minus(data.values[triples[at + 1]])}`], triples[at + 2]]);
   parts.push(["all other columns", rows.o[row]]);
   if (rows.c) parts.push(["nonlinear effects", rows.c[row]]);
   parts.push([["other labels of the row", rows.y[row] && [": ", named(rows.y[row])]], rows.q[row]]);
+  const others = data.of[rows.i[row]].filter((other) => other !== rows.l[row]);
+  const context = data.context ? data.shown.map((name, at) => [name, data.context[rows.i[row]][at]]) : [];
   const most = Math.max(1, ...parts.map(([, effect]) => Math.abs(effect)));
   const line = ([what, effect], place) => html("div", { class: "part" }, html("span", null, what),
     svg("svg", { width: "100%", height: 10, "aria-hidden": "true" }, svg("rect", { class: effect < 0 ? "ba" : "bf", width: `${(100 * Math.abs(effect)) / most}%`, height: 10, rx: 1 })),
@@ -97,6 +99,8 @@ const openRow = (row) => {
   showDrawer([
     html("p", { class: "small" }, `number ${whole(row + 1)} of ${whole(data.candidates)} labels · ${whole(rows.g[row])} ${rows.g[row] === 1 ? "label" : "labels"} in this row`),
     html("h2", { id: "drawertitle" }, named(idOf(row)), " · ", named(label.n)),
+    others.length > 0 && html("p", { class: "also" }, "Also has ", others.map((other, at) => [at > 0 && ", ", named(labels[other].n)]), "."),
+    context.map(([name, text]) => html("p", { class: "context" }, html("span", { class: "small" }, named(name), ": "), named(text))),
     html("h3", null, "Parts of the support"),
     html("div", { id: "parts" }, parts.map(line)),
     html("div", { class: "part sum" }, html("b", null, "support"), html("span"), html("b", { class: "r num" }, two(rows.j[row] / 1000))),

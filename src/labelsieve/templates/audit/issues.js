@@ -17,7 +17,8 @@ const chosenRows = () => {
   rowsFor = asked;
   const words = state.rowSearch.trim().toLowerCase();
   const matches = (row) => !words || labels[rows.l[row]].n.toLowerCase().includes(words) || idOf(row).toLowerCase().includes(words)
-    || reasonsOf(row).some(({ column }) => column && column.search.includes(words));
+    || reasonsOf(row).some(({ column }) => column && column.search.includes(words))
+    || (data.context && data.context[rows.i[row]].some((text) => text.toLowerCase().includes(words)));
   const pool = state.label < 0 ? rows.l.map((_, row) => row) : byLabel[state.label];
   listedRows = pool.filter((row) => row < state.cut && matches(row));
   const turn = state.rowAscending ? 1 : -1;
@@ -59,7 +60,7 @@ const sayWhat = (listed) => {
 };
 
 const reasonCell = ({ column, value, effect }) => html("div", null,
-  html("div", { class: "w1", title: column ? `${column.n} = ${value}` : value }, column ? [named(column.n), html("span", null, ` = ${minus(value)}`)] : named(value)),
+  html("div", { class: "w1", title: column ? `${column.n} ${value}` : value }, column ? [named(column.n), html("span", null, ` ${minus(value)}`)] : named(value)),
   html("div", { class: "w2" }, html("span", { class: "mb", css: { width: `${Math.min(64, (64 * -effect) / 0.25)}px` } }), signed(effect)));
 
 const issueRow = (row) => {
@@ -111,7 +112,7 @@ const csvText = () => {
   const lines = [["row", "label", "support", ...(rows.p ? ["probability"] : []), ...reasons]];
   for (const row of chosenRows()) {
     const found = reasonsOf(row), cells = [idOf(row), labels[rows.l[row]].n, rows.j[row] / 1000, ...(rows.p ? [rows.p[row] / 1000] : [])];
-    for (let at = 0; at < 3; at++) cells.push(...(found[at] ? [found[at].column ? found[at].column.n : "(other labels)", found[at].value, found[at].effect] : ["", "", ""]));
+    for (let at = 0; at < 3; at++) cells.push(...(found[at] ? [found[at].column ? found[at].column.n : "(other labels)", found[at].value.replace(/^= /, ""), found[at].effect] : ["", "", ""]));
     lines.push(cells);
   }
   return lines.map((cells) => `${cells.map(csvCell).join(",")}\r\n`).join("");

@@ -5,12 +5,6 @@ byId("label").addEventListener("change", (event) => setLabel(Number(event.target
 byId("clear").addEventListener("click", () => { setLabel(-1); byId("label").focus(); });
 byId("drawer").addEventListener("click", (event) => { if (event.target === byId("drawer")) byId("drawer").close(); });
 
-const themes = ["auto", "light", "dark"];
-byId("theme").addEventListener("click", () => {
-  const root = document.documentElement, next = themes[(themes.indexOf(root.dataset.theme || "auto") + 1) % 3];
-  root.dataset.theme = next;
-  byId("theme").textContent = `Theme: ${next}`;
-});
 byId("print").addEventListener("click", () => print());
 const forPrint = (printing) => {
   if (state.printing === printing) return;

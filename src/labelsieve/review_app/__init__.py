@@ -1,0 +1,1 @@
+"""Local web app for reviewing labels."""
