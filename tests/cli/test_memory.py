@@ -42,6 +42,7 @@ def test_the_error_names_the_needed_size_and_the_limit():
         np.ones(50 * 2**27)  # NumPy writes "50.0 GiB", but "500. GiB"
     assert memory_reason(caught.value).startswith("needs about 54 GB more, this computer has ")
     assert "500 GB" in memory_reason(MemoryError("Unable to allocate 466. GiB for an array with shape (9,)"))
+    assert "18 EB" in memory_reason(MemoryError("Unable to allocate 16.0 EiB for an array with shape (9,)"))
     with limited_memory(10**10):
         assert memory_reason(caught.value) == "needs about 54 GB more, limit 10 GB"
 

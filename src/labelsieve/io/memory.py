@@ -16,9 +16,9 @@ try:
 except ImportError:  # not on Windows
     resource = None  # type: ignore[assignment]
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
-_UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgt", start=1)}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", re.IGNORECASE)
+_UNITS = {"": 1} | {unit: 1000**power for power, unit in enumerate("kmgtpe", start=1)}
+_UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("kmgtpe", start=1)}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtpe]?i?)b?", re.IGNORECASE)
 _FROM_NUMPY = re.compile(r"Unable to allocate (\d+(?:\.\d+)?)\.? (\w+) for an array")
 _FROM_ARROW = re.compile(r"(?:malloc|realloc) of size (\d+)")
 # The last small piece that does not fit says nothing about the whole.
@@ -52,7 +52,7 @@ def format_size(n_bytes: float) -> str:
     >>> format_size(8e9), format_size(53_687_091_200), format_size(1500)
     ('8 GB', '54 GB', '1.5 KB')
     """
-    units = ["bytes", "KB", "MB", "GB", "TB", "PB"]
+    units = ["bytes", "KB", "MB", "GB", "TB", "PB", "EB"]
     while n_bytes >= 999.5 and len(units) > 1:
         n_bytes /= 1000
         units.pop(0)
