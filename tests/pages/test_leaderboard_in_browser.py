@@ -128,7 +128,7 @@ def test_costs_are_those_of_the_chosen_datasets(tab, found):
     choose(tab, "dataset", "one")
     rows = {row[0]: row[3:5] for row in tab.run(ROWS)}
     assert rows["a"] == ["1", "11"]  # mean seconds and largest peak of two folds
-    choose(tab, "dataset", "all 4")
+    choose(tab, "dataset", "all")
     costs = [
         cost for cost in found[0].summary.facts.costs if cost["method"] == "a" and cost["dataset"] != "new"
     ]

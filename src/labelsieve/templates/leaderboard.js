@@ -10,7 +10,7 @@
 
   const refill = (select, names, all) => {
     const options = names.map((name, place) => html("option", { value: place }, name));
-    if (all && names.length > 1) options.unshift(html("option", { value: -1 }, `all ${names.length}`));
+    if (all && names.length > 1) options.unshift(html("option", { value: -1 }, "all"));
     select.replaceChildren(...options);
   };
   const listed = (names) => (names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);
