@@ -226,7 +226,8 @@ def test_a_report_replaces_an_earlier_one_completely_or_not_at_all(folder, tmp_p
         write_summary(later, folder / "means.csv.gz")
 
     for _, error, outcome, before, complete, after in every_failure(folder, prepare, act, ERRORS):
-        assert type(outcome) is type(error)
+        # Removing the earlier report may fail without harm.
+        assert type(outcome) is type(error) or (outcome is None and after == complete)
         assert sorted(path.name for path in folder.iterdir()) == ["means.csv.gz", "report"]
         for name in {name.partition("/")[0] for name in complete}:
             found = [

@@ -9,7 +9,6 @@ import pytest
 import scipy.sparse as sp
 
 from labelsieve import audit, controlled_selection
-from labelsieve._numerics.row_groups import RowOrders
 from labelsieve._numerics.standardized import StandardizedFeatures
 from labelsieve.datasets import make_pml
 from labelsieve.inspection import controlled
@@ -251,7 +250,7 @@ def test_a_column_stops_at_its_third_exceedance_or_has_a_bound(
         _Test, "evidence", lambda self, kept, orders: (np.array([[2.0 * next(script)]]) for _ in orders)
     )
     test = _Test(np.zeros((5, 1)), np.zeros((5, 1)), np.zeros(1, int), np.ones(1), np.ones(1))
-    found = test.run(level, RowOrders(len(test.X), None), np.random.default_rng(0), None)
+    found = test.run(level, np.random.default_rng(0), None)
     assert found.n_permutations == n_permutations
     assert found.p_values[0] == pytest.approx(p_value, rel=1e-12)
     assert found.is_bound[0] == is_bound

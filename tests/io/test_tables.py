@@ -257,8 +257,8 @@ def test_letters_that_all_mean_yes_or_all_no_are_tags(cells):
 @pytest.mark.parametrize(
     ("cells", "note"),
     [
-        (["t", "F", "f", "T"], "t is yes, f is no"),
-        (["y", "n", "y", "y"], "y is yes, n is no"),
+        (["t", "F", "f", "T"], "t is yes, f is no"),  # word: ok
+        (["y", "n", "y", "y"], "y is yes, n is no"),  # word: ok
         (["x", None, None, "X"], "x is yes; 2 empty cells treated as no"),
         (["yes", "No", "no", "yes"], ""),
         (["1", "1.0", "1", "1"], ""),
