@@ -149,7 +149,7 @@ def test_cells_are_handed_out_gradually_and_a_lost_worker_is_reported(cluster, t
 
     monkeypatch.setattr(distributed.Client, "submit", counting)
     start = time.monotonic()
-    with pytest.raises(RunError, match="no running worker"):
+    with bench.fresh_modules(), pytest.raises(RunError, match="no running worker"):
         run(experiment, tmp_path / "run", Killer(), dask=cluster.address)
     assert time.monotonic() - start < 60
     assert 4 <= n_finished == len(bench.finished(tmp_path / "run"))

@@ -622,6 +622,22 @@ def test_a_right_candidate_is_assumed_only_if_every_row_has_candidates():
         assert not LabelSupport(each_row_has_truth=True).fit(features, labels).assumes_truth_
 
 
+def test_single_candidates_are_not_right_by_assumption_if_many_rows_have_one():
+    rng = np.random.default_rng(0)
+    features = rng.standard_normal((300, 3))
+    labels = (features + 0.3 * rng.standard_normal((300, 3)) > 0.2).astype(int)
+    labels[labels.sum(axis=1) == 0, 0] = 1
+    single = labels.sum(axis=1) == 1
+    assert 0.2 < single.mean() < 0.8
+    plain = LabelSupport("linear", each_row_has_truth=False).fit(features, labels)
+    auto = LabelSupport("linear").fit(features, labels)
+    forced = LabelSupport("linear", each_row_has_truth=True).fit(features, labels)
+    assert auto.assumes_truth_
+    np.testing.assert_array_equal(auto.support_[single], plain.support_[single])
+    np.testing.assert_array_equal(auto.support_[~single], forced.support_[~single])
+    assert (forced.confidence_[single][labels[single] > 0] > 0.99).all()
+
+
 def test_labels_that_the_features_do_not_predict_are_recognised():
     rng = np.random.default_rng(0)
     features = rng.standard_normal((400, 3))

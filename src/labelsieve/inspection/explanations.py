@@ -71,7 +71,9 @@ class ExplainedIssues:
     model: str
     #: True if every row is assumed to have a right candidate.
     assumes_truth: bool
-    #: True if every row has exactly one candidate.
+    #: True if nothing is assumed about rows with a single candidate.
+    spares_single: bool
+    #: True if no row has more than one candidate.
     has_one_label_per_row: bool
     #: Absent labels that may be missing, or None.
     missing: ExplainedIssues | None = None
@@ -188,6 +190,7 @@ def explain_label_issues(
             kernel=model.kernel_,
             model=_in_words(model),
             assumes_truth=model.assumes_truth_,
+            spares_single=model._spares_single,
             has_one_label_per_row=model.has_one_label_per_row_,
             missing=missing,
         )

@@ -32,6 +32,8 @@ _MAX_SIDE = 6000
 _MAX_FEATURES = 1000
 _MAX_RELATED_LABELS = 5000
 _MIN_ROWS = 3
+# With more rows than this share that have a single candidate, "auto" assumes nothing about these rows.
+_MOST_SINGLE_CANDIDATES = 0.2
 # Labels of fewer rows do not contribute to the support of other labels.
 _FEWEST_OF_RELATED_LABEL = 5
 # The features predict a label if its held-out AUC is at least this, and this many standard errors above 0.5.
@@ -59,11 +61,12 @@ class LabelSupport(BaseEstimator):
         Kernel of the regression. "auto" chooses the kernel with the smaller leave-one-out error, and "linear" for
         sparse features. Beyond 1000 rows, the Gaussian kernel "rbf" is approximated with 500 landmark rows.
     use_labels : bool, default=True
-        If True, add ``Q``. Wrong candidates that always occur together then support each other. Ignored if each row has
-        exactly one candidate, because the other labels then determine it.
+        If True, add ``Q``. Wrong candidates that always occur together then support each other. Ignored if no row has
+        more than one candidate, because the other labels then determine it.
     each_row_has_truth : bool or "auto", default="auto"
         If True, assume that every row has at least one right candidate. It is ignored with a warning if a row has no
-        candidates. "auto" assumes it if every row has a candidate, and some rows have more than one.
+        candidates. "auto" assumes it if every row has a candidate, and some rows have more than one. If more than a
+        fifth of the rows have only one, it assumes nothing about these rows: their candidates would all count as right.
 
     Attributes
     ----------
@@ -94,7 +97,7 @@ class LabelSupport(BaseEstimator):
     assumes_truth_ : bool
         True if every row is assumed to have a right candidate.
     has_one_label_per_row_ : bool
-        True if every row has exactly one candidate.
+        True if no row has more than one candidate.
     rate_ : float or None
         Rate of wrong candidates that `confidence_` assumes.
     checked_model_ : object or None
@@ -191,7 +194,7 @@ class LabelSupport(BaseEstimator):
         self._varies, self._known = varies, known_entries(Y)
         self._candidates: Candidates | None = None
         in_row = np.asarray(candidates.sum(axis=1)).ravel()
-        self.has_one_label_per_row_ = bool((in_row == 1).all()) and self._known is None
+        self.has_one_label_per_row_ = bool((in_row <= 1).all()) and self._known is None
         self.assumes_truth_ = self._assumes_truth(candidates, in_row)
         self.auc_ = np.full(Y.shape[1], np.nan)
         if varies.any():
@@ -233,10 +236,10 @@ class LabelSupport(BaseEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        # Single candidates would all be right.
-        is_asked = (
-            not self.has_one_label_per_row_ if self.each_row_has_truth == "auto" else self.each_row_has_truth
-        )
+        is_auto = self.each_row_has_truth == "auto"
+        is_asked = not self.has_one_label_per_row_ if is_auto else self.each_row_has_truth
+        # Single candidates would all be right, whatever the features say.
+        self._spares_single = is_auto and bool((in_row == 1).mean() > _MOST_SINGLE_CANDIDATES)
         # A label that every row has counts as right, so the assumption says nothing about the other labels.
         return (
             bool(is_asked) and not n_empty and not (np.asarray(candidates.sum(axis=0)) == len(in_row)).any()
@@ -276,7 +279,7 @@ class LabelSupport(BaseEstimator):
         confidence = _candidate_confidence(support, Y, self.rate_)
         areas = _areas(support, Y, known)
         if self.assumes_truth_:
-            _assume_rows_have_truth(support, confidence, Y, self.rate_)
+            _assume_rows_have_truth(support, confidence, Y, self.rate_, spares_single=self._spares_single)
         self._candidates = Candidates(rows, labels, support, feature_support, n_known)
         return support, confidence, areas
 
@@ -435,8 +438,12 @@ def _candidate_confidence(support: np.ndarray, Y: Matrix, rate: float) -> np.nda
     return confidence
 
 
-def _assume_rows_have_truth(support: np.ndarray, confidence: np.ndarray, Y: Matrix, rate: float) -> None:
+def _assume_rows_have_truth(
+    support: np.ndarray, confidence: np.ndarray, Y: Matrix, rate: float, *, spares_single: bool
+) -> None:
     """Increase support and confidence in place, given that every row has a right candidate.
+
+    With `spares_single`, rows with a single candidate stay as they are.
 
     If the candidates of a row are right independently with probabilities c, all of them are wrong with probability
     ``none = prod(1 - c)``. Given that at least one is right, the probabilities are ``c' = c / (1 - none)``. The support
@@ -444,11 +451,16 @@ def _assume_rows_have_truth(support: np.ndarray, confidence: np.ndarray, Y: Matr
     """
     rate = max(rate, _SMALLEST_ASSUMED_RATE)
     for block in batches(*support.shape):
-        is_candidate, J = dense(Y[block]) > 0, support[block]
+        is_candidate, J = dense(Y[block]) > 0, support[block].copy()
         c = np.where(is_candidate, _confidence_at(J, rate), 0)
         ratio = (1 - _given_one_right(c)) / np.maximum(1 - c, 1e-9)
         support[block] = np.where(is_candidate, J + (1 - ratio) * np.maximum(1 - J, 0), J)
-        confidence[block] = np.minimum(_given_one_right(confidence[block]), 1)
+        given = np.minimum(_given_one_right(confidence[block]), 1)
+        if spares_single:
+            is_single = is_candidate.sum(axis=1, keepdims=True) == 1
+            support[block] = np.where(is_single, J, support[block])
+            given = np.where(is_single, confidence[block], given)
+        confidence[block] = given
 
 
 def _given_one_right(c: np.ndarray) -> np.ndarray:

@@ -358,6 +358,8 @@ def assumption(explained: ExplainedIssues) -> str:
     """Say whether every row is assumed to have a right label, and how to change that."""
     if explained.has_one_label_per_row:
         return "Each row has one label, so the other labels of a row are not used."
+    if explained.assumes_truth and explained.spares_single:
+        return "Assumes a right label in every row with several labels (--rows-may-lack-truth changes this)."
     if explained.assumes_truth:
         return "Assumes a right label in every row (--rows-may-lack-truth changes this)."
     return "Does not assume a right label in every row (--each-row-has-truth changes this)."
