@@ -29,8 +29,8 @@ def draw_folds(
     Examples
     --------
     >>> folds = draw_folds(6, 2, np.random.default_rng(0), np.array([0, 0, 0, 1, 2, 2]))
-    >>> folds[0] == folds[1] == folds[2], folds[4] == folds[5], np.bincount(folds).tolist()
-    (np.True_, np.True_, [3, 3])
+    >>> bool(folds[0] == folds[1] == folds[2]), bool(folds[4] == folds[5]), np.bincount(folds).tolist()
+    (True, True, [3, 3])
     """
     if groups is None:
         plain: np.ndarray = rng.permutation(n_samples) % n_folds
