@@ -261,7 +261,12 @@ def with_data_options(command: Callable[..., None], without: Collection[str] = (
     def run(**given: Any) -> None:
         data = DataOptions(**{parameter.name: given.pop(parameter.name) for parameter in shared})
         with limited_memory(data._memory_limit()):
-            command(data, **given)
+            try:
+                command(data, **given)
+            except MemoryError as error:  # described here, where the limit is known
+                raise DatasetError(
+                    f"not enough memory ({memory_reason(error)}). Use fewer rows or columns, or raise the limit."
+                ) from error
 
     # Click parses arguments in this order. The help lists options in it too, and --labels comes first.
     ordered = [*shared, *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own)]
